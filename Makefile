@@ -1,0 +1,47 @@
+# Two commands do all the set-up: `make demo` and `make test`. Each makes .venv and installs what it needs, once.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types pytest bench studies clean
+
+help:
+	@echo "make demo     evaluate the built-in sample scores and print the table"
+	@echo "make test     lint, types and tests"
+	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
+	@echo "make studies  write the tables and plots of docs/ again (DATA=folder with coco_eval and flickr8k)"
+	@echo "make clean    remove the environment and all caches"
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/halation demo
+
+test: lint types pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+pytest: $(READY)
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+DATA ?= ../shared/data
+studies: $(READY)
+	$(BIN)/halation study positives --data $(DATA)/coco_eval --out docs/studies
+	$(BIN)/halation study humans --data $(DATA)/flickr8k --out docs/studies
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

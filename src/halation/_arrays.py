@@ -1,0 +1,79 @@
+"""From whatever the caller has (lists, NumPy arrays, torch tensors on any device) to checked NumPy arrays.
+
+Torch is never imported here: a tensor is recognised by its methods, so NumPy users never pay for torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halation._errors import InputError
+
+__all__ = ["Array", "BoolArray", "FloatArray", "IntArray", "as_relevance", "as_relevant", "as_scores", "to_numpy"]
+
+Array = Any
+"""Anything `to_numpy` takes: a nested list, a NumPy array, a torch tensor."""
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.integer[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def to_numpy(values: Array) -> npt.NDArray[Any]:
+    """A NumPy view or copy of `values`; tensors are detached and brought to the CPU, bfloat16 becomes float32."""
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        values = values.detach().cpu()
+        if str(values.dtype) == "torch.bfloat16":
+            values = values.float()
+        return np.asarray(values.numpy())
+    return np.asarray(values)
+
+
+def as_scores(scores: Array, name: str = "scores") -> FloatArray:
+    """A finite (q, n) float32 or float64 matrix; float16 and small integers are widened without loss."""
+    matrix = to_numpy(scores)
+    if matrix.ndim != 2:
+        raise InputError(f"{name} must be a matrix (queries, candidates), not an array of shape {matrix.shape}")
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"{name} must hold numbers, not {matrix.dtype}")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InputError(f"{name} is empty: shape {matrix.shape}")
+    narrow = matrix.dtype in (np.float16, np.float32, np.int8, np.uint8, np.int16, np.uint16, np.bool_)
+    matrix = np.ascontiguousarray(matrix, dtype=np.float32 if narrow else np.float64)
+    for start in range(0, matrix.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
+        rows = matrix[start : start + 256]
+        if not np.isfinite(rows.sum(dtype=np.float64)):
+            bad = np.argwhere(~np.isfinite(rows))
+            if len(bad):
+                row, column = bad[0]
+                raise InputError(
+                    f"{name}[{start + row}, {column}] is {rows[row, column]}; every score must be finite "
+                    "(a model that overflowed? candidates to leave out want a very low finite score)"
+                )
+    return matrix
+
+
+def as_relevant(relevant: Array, shape: tuple[int, int], name: str = "relevant") -> BoolArray:
+    """A boolean (q, n) matrix that fits the scores; 0/1 numbers are accepted, other numbers are not."""
+    matrix = to_numpy(relevant)
+    _check_shape(matrix, shape, name)
+    if matrix.dtype != np.bool_:
+        if not np.isin(matrix, (0, 1)).all():
+            raise InputError(f"{name} must be true or false; for graded relevance use ndcg_at or asp")
+        matrix = matrix.astype(np.bool_)
+    return np.ascontiguousarray(matrix)
+
+
+def as_relevance(relevance: Array, shape: tuple[int, int], name: str = "relevance") -> FloatArray:
+    """A finite graded (q, n) matrix that fits the scores."""
+    matrix = as_scores(relevance, name)
+    _check_shape(matrix, shape, name)
+    return matrix
+
+
+def _check_shape(matrix: npt.NDArray[Any], shape: tuple[int, int], name: str) -> None:
+    if matrix.shape != shape:
+        flipped = " (it fits transposed: rows are queries)" if matrix.shape == shape[::-1] else ""
+        raise InputError(f"{name} has shape {matrix.shape} but the scores have {shape}{flipped}")

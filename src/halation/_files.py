@@ -1,0 +1,115 @@
+"""Reading without executing anything, writing without leaving half a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halation._errors import InputError
+
+__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "write_text"]
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name a file")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would hide the file from the user's group
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[Any]:
+    """An array from a `.npy` file; pickled objects are refused, a half-written file is an error that says so."""
+    source = _existing(path)
+    try:
+        array = np.load(source, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except ValueError as error:
+        if "pickle" in str(error).lower():
+            raise InputError(
+                f"{source} is no plain array (pickled Python objects, or not a .npy file at all); such files can run "
+                "code when loaded, so they are refused: save the numbers with numpy.save"
+            ) from None
+        raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
+    except (OSError, EOFError, SyntaxError) as error:
+        raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{source} is an archive of several arrays; save the one matrix with numpy.save")
+    if array.dtype.hasobject:
+        raise InputError(f"{source} holds Python objects, not numbers; save the numbers with numpy.save")
+    return array
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """A JSON document; the error names file, line and column."""
+    source = _existing(path)
+    try:
+        return json.loads(_text(source))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{source} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})") from None
+
+
+def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) for every non-blank line of a JSON Lines file."""
+    source = _existing(path)
+    for number, line in read_lines(source):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{source} line {number} column {error.colno}: not valid JSON ({error.msg})") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{source} line {number}: expected an object {{…}}, found {type(row).__name__}")
+        yield number, row
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """(line number, line without its end) for every non-blank line of a UTF-8 text file."""
+    source = _existing(path)
+    # split on line feeds only: str.splitlines would break captions at U+2028 and its like
+    for number, line in enumerate(_text(source).split("\n"), start=1):
+        if line.strip():
+            yield number, line.rstrip("\r")
+
+
+def _text(source: Path) -> str:
+    data = source.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{source} line {line}: not UTF-8 (byte {data[error.start]:#04x}); convert the file") from None
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    source = Path(path)
+    if source.is_dir():
+        raise InputError(f"{source} is a folder; name a file")
+    if not source.is_file():
+        raise InputError(f"{source} does not exist")
+    return source

@@ -1,0 +1,108 @@
+"""The package as a whole: light to import, layered one way, public names that exist whatever is imported first."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import halation
+
+SRC = Path(halation.__file__).parent
+
+# A room imports only from rooms above it. Private modules of the package root are the ground floor.
+ROOMS = [
+    "gaussian", "similarity", "semantics", "relevance", "metrics", "evaluation", "distributed", "losses", "encoders",
+    "data", "training", "calibration", "index", "report", "studies", "serve", "config", "build", "cli",
+]  # fmt: skip
+
+
+def packages() -> list[str]:
+    return ["halation", *sorted(f"halation.{m.name}" for m in pkgutil.iter_modules([str(SRC)]) if m.name[0] != "_")]
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("code", ["import halation", "from halation.cli import main"])
+def test_importing_the_package_or_its_command_line_loads_nothing_heavy(code: str) -> None:
+    heavy = {"torch", "numba", "scipy", "matplotlib", "transformers", "pandas"}
+    loaded = json.loads(python(f"{code}; import sys, json; print(json.dumps([m.split('.')[0] for m in sys.modules]))"))
+    assert heavy.isdisjoint(loaded)
+
+
+def test_the_help_text_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom halation.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "assert not {'torch', 'numba', 'scipy', 'matplotlib'} & set(sys.modules)"
+    )
+    assert "evaluate" in python(code)
+
+
+def test_measuring_a_numpy_matrix_does_not_load_torch() -> None:
+    code = (
+        "import sys, halation\n"
+        "truth = halation.Truth.from_captions(['a dog', 'the cat', 'a red bus'], [0, 1, 2])\n"
+        "halation.evaluate([[3., 1., 2.], [1., 3., 2.], [1., 2., 3.]], truth)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    python(code)
+
+
+def test_rooms_import_only_from_rooms_above_them() -> None:
+    for path in sorted(SRC.rglob("*.py")):
+        room = path.relative_to(SRC).parts[0].removesuffix(".py")
+        if room in ("__init__", "__main__"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+                if node.module == "halation":
+                    names = [f"halation.{alias.name}" for alias in node.names]
+                assert node.level == 0, f"{path}: relative import"
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                if not name.startswith("halation."):
+                    continue
+                other = name.split(".")[1]
+                if other.startswith("_") or other == room:
+                    continue
+                assert not room.startswith("_"), f"{path}: the ground floor imports {other}"
+                assert ROOMS.index(other) < ROOMS.index(room), f"{path}: {room} imports {other}, which is below it"
+
+
+@pytest.mark.parametrize("name", packages())
+def test_all_is_sorted_and_importable_whatever_is_imported_first(name: str) -> None:
+    module = importlib.import_module(name)
+    public = list(module.__all__)
+    assert public == sorted(public)
+    assert set(public) <= set(dir(module))
+    # in a fresh interpreter, after every submodule was imported directly, each name is still the public object
+    code = (
+        f"import importlib, pkgutil, json\nmodule = importlib.import_module({name!r})\n"
+        "for sub in pkgutil.walk_packages(getattr(module, '__path__', []), module.__name__ + '.'):\n"
+        "    if '__main__' not in sub.name: importlib.import_module(sub.name)\n"
+        "print(json.dumps({n: type(getattr(module, n)).__name__ for n in module.__all__}))"
+    )
+    after = json.loads(python(code))
+    assert after == {n: type(getattr(module, n)).__name__ for n in public}
+
+
+def test_the_version_is_said_once() -> None:
+    root = SRC.parents[1]
+    said = f'version = "{halation.__version__}"'
+    assert said in (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"version: {halation.__version__}" in (root / "CITATION.cff").read_text(encoding="utf-8")

@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
+_NARROW = [np.dtype(kind) for kind in ("float16", "float32", "int8", "uint8", "int16", "uint16", "bool")]
+
 
 def to_numpy(values: Array) -> npt.NDArray[Any]:
     """A NumPy view or copy of `values`; tensors are detached and brought to the CPU, bfloat16 becomes float32."""
@@ -32,7 +34,10 @@ def to_numpy(values: Array) -> npt.NDArray[Any]:
 
 
 def as_scores(scores: Array, name: str = "scores") -> FloatArray:
-    """A finite (q, n) float32 or float64 matrix; float16 and small integers are widened without loss."""
+    """A finite (q, n) float32 or float64 matrix; float16 and small integers are widened without loss.
+
+    float32 and float64 stay where they are, whatever their strides: a transposed view is not copied.
+    """
     matrix = to_numpy(scores)
     if matrix.ndim != 2:
         raise InputError(f"{name} must be a matrix (queries, candidates), not an array of shape {matrix.shape}")
@@ -40,18 +45,11 @@ def as_scores(scores: Array, name: str = "scores") -> FloatArray:
         raise InputError(f"{name} must hold numbers, not {matrix.dtype}")
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InputError(f"{name} is empty: shape {matrix.shape}")
-    narrow = matrix.dtype in (np.float16, np.float32, np.int8, np.uint8, np.int16, np.uint16, np.bool_)
-    matrix = np.ascontiguousarray(matrix, dtype=np.float32 if narrow else np.float64)
-    for start in range(0, matrix.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
-        rows = matrix[start : start + 256]
-        if not np.isfinite(rows.sum(dtype=np.float64)):
-            bad = np.argwhere(~np.isfinite(rows))
-            if len(bad):
-                row, column = bad[0]
-                raise InputError(
-                    f"{name}[{start + row}, {column}] is {rows[row, column]}; every score must be finite "
-                    "(a model that overflowed? candidates to leave out want a very low finite score)"
-                )
+    if matrix.dtype.kind in "iu" and matrix.itemsize == 8 and max(-int(matrix.min()), int(matrix.max())) > 1 << 53:
+        raise InputError(f"{name} holds integers beyond 2**53, which no float keeps apart; pass their ranks")
+    narrow = matrix.dtype.newbyteorder("=") in _NARROW
+    matrix = matrix.astype(np.float32 if narrow else np.float64, copy=False)
+    _check_finite(matrix, name)
     return matrix
 
 
@@ -60,10 +58,11 @@ def as_relevant(relevant: Array, shape: tuple[int, int], name: str = "relevant")
     matrix = to_numpy(relevant)
     _check_shape(matrix, shape, name)
     if matrix.dtype != np.bool_:
-        if not np.isin(matrix, (0, 1)).all():
+        marks = matrix.astype(np.bool_)
+        if not all(np.array_equal(matrix[row], marks[row]) for row in range(shape[0])):  # row by row: no big temporary
             raise InputError(f"{name} must be true or false; for graded relevance use ndcg_at or asp")
-        matrix = matrix.astype(np.bool_)
-    return np.ascontiguousarray(matrix)
+        return marks
+    return matrix
 
 
 def as_relevance(relevance: Array, shape: tuple[int, int], name: str = "relevance") -> FloatArray:
@@ -71,6 +70,25 @@ def as_relevance(relevance: Array, shape: tuple[int, int], name: str = "relevanc
     matrix = as_scores(relevance, name)
     _check_shape(matrix, shape, name)
     return matrix
+
+
+def _check_finite(matrix: FloatArray, name: str) -> None:
+    along = matrix if matrix.strides[0] >= matrix.strides[1] else matrix.T  # as it lies in memory
+    for start in range(0, along.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
+        rows = along[start : start + 256]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(rows.sum()):
+                continue
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad) == 0:
+            continue  # the sum alone was too big
+        row, column = start + int(bad[0, 0]), int(bad[0, 1])
+        if along is not matrix:
+            row, column = column, row
+        raise InputError(
+            f"{name}[{row}, {column}] is {matrix[row, column]}; every score must be finite "
+            "(a model that overflowed? candidates to leave out want a very low finite score)"
+        )
 
 
 def _check_shape(matrix: npt.NDArray[Any], shape: tuple[int, int], name: str) -> None:

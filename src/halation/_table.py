@@ -1,0 +1,63 @@
+"""Rows of strings as plain text, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["cell", "latex", "markdown", "text"]
+
+
+def cell(value: float, low: float = math.nan, high: float = math.nan, digits: int = 2) -> str:
+    """A value and, where there is one, its interval.
+
+    >>> cell(77.2, 76.01, 78.33)
+    '77.20 [76.01, 78.33]'
+    """
+    if math.isnan(value):
+        return "–"
+    interval = "" if math.isnan(low) or math.isnan(high) else f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{value:.{digits}f}{interval}"
+
+
+def text(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()) -> str:
+    """Columns aligned for a terminal: the first to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = [
+        "  ".join(value.ljust(width) if not column else value.rjust(width) for column, (value, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in [header, *rows]
+    ]
+    rule = "─" * max(map(len, lines))
+    return "\n".join([*([title, rule] if title else []), lines[0], rule, *lines[1:], *([rule, *notes] if notes else [])])
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()) -> str:
+    """GitHub's Markdown."""
+    lines = [" | ".join(row) for row in (header, ["---", *["---:"] * (len(header) - 1)], *rows)]
+    table = "\n".join(f"| {line.strip()} |" for line in lines)
+    return "\n\n".join([*([title] if title else []), table, *(["<br>\n".join(notes)] if notes else [])]) + "\n"
+
+
+_LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "→": r"$\to$", "–": "--", "−": "$-$", "×": r"$\times$", "ζ": r"$\zeta$", "≤": r"$\le$", "τ": r"$\tau$", "…": r"\dots", "{": r"\{", "}": r"\}"}
+
+
+def latex(header: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:
+    """A booktabs tabular; notes become comments above it."""
+    body = [" & ".join(_escape(value.strip()) for value in row) + r" \\" for row in [header, *rows]]
+    return "\n".join(
+        [
+            *(f"% {note}" for note in notes),
+            rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+            r"\toprule",
+            body[0],
+            r"\midrule",
+            *body[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def _escape(value: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in value.replace("\\", "/"))

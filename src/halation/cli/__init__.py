@@ -1,0 +1,14 @@
+"""The command line: thin verbs over the library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `halation …`; bad input prints one clear message and exits with code 2."""
+    from halation.cli._app import run
+
+    run(arguments)

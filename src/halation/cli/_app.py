@@ -1,0 +1,218 @@
+"""The verbs. Each imports what it needs when it runs, so that `halation --help` stays light."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+import halation
+from halation._errors import HalationError, InputError
+from halation.cli._console import fail, progress_bar
+
+__all__ = ["run"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Image-text retrieval where many answers are right: measure, compare, study.",
+)
+study = typer.Typer(no_args_is_help=True, help="The questions behind the metrics, answered on real annotations.")
+app.add_typer(study, name="study")
+
+
+class Format(str, Enum):
+    """How a table is printed."""
+
+    table = "table"
+    markdown = "markdown"
+    latex = "latex"
+    json = "json"
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors a person can act on are printed in one line."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="halation")
+    except HalationError as error:
+        fail(str(error))
+    except BrokenPipeError:  # `halation … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        fail(f"{error.filename or 'file'}: {error.strerror or error}")
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"halation {halation.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Image-text retrieval where many answers are right: measure, compare, study."""
+
+
+Data = Annotated[Path, typer.Option(help="captions.jsonl, a COCO or Karpathy JSON, or a Flickr8k, COCO or CUB folder.")]
+Out = Annotated[Optional[Path], typer.Option(help="Also write the result to this JSON file.")]
+Shown = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
+
+
+@app.command()
+def evaluate(
+    scores: Annotated[Optional[Path], typer.Argument(help="(images, captions) matrix as .npy, bigger = closer.")] = None,
+    data: Data = Path("captions.jsonl"),
+    images: Annotated[Optional[Path], typer.Option(help="Image embeddings .npy, instead of SCORES (cosine).")] = None,
+    captions: Annotated[Optional[Path], typer.Option(help="Caption embeddings .npy, with --images.")] = None,
+    split: Annotated[Optional[str], typer.Option(help="Which split, where the data has several.")] = None,
+    protocol: Annotated[Optional[str], typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")] = None,
+    metric: Annotated[Optional[list[str]], typer.Option(help='Only these, e.g. "R@1" or "ASP(cider)"; repeatable.')] = None,
+    folds: Annotated[Optional[int], typer.Option(help="Average over this many sequential folds of images.")] = None,
+    tokenizer: Annotated[Optional[str], typer.Option(help="Tokenizer for ASP: words, treebank or whitespace.")] = None,
+    resamples: Annotated[int, typer.Option(help="Bootstrap draws for the intervals; 0 for none.")] = 1000,
+    seed: Seed = 0,
+    out: Out = None,
+    trec: Annotated[Optional[Path], typer.Option(help="Also write TREC run and qrels files into this folder.")] = None,
+    shown: Shown = Format.table,
+) -> None:
+    """Measure a score matrix (or two sets of embeddings) with every metric of the field."""
+    from halation._files import read_npy
+    from halation.evaluation import evaluate as measure
+    from halation.relevance import read
+
+    if (scores is None) == (images is None) or (images is None) != (captions is None):
+        raise InputError("give either SCORES.npy or both --images and --captions")
+    _writable(out)
+    matrix = None if scores is None else _matrix(scores)
+    truth = read(data, split=split)
+    with progress_bar() as progress:
+        report = measure(
+            matrix,
+            truth,
+            metric or None,
+            folds,
+            images=None if images is None else read_npy(images),
+            captions=None if captions is None else read_npy(captions),
+            protocol=protocol,
+            tokenizer=tokenizer,
+            resamples=resamples,
+            seed=seed,
+            progress=progress,
+        )
+    _show(report, shown)
+    if out is not None:
+        report.to_json(out)
+        print(f"\nreport: {out}   compare with another: halation compare {out} OTHER.json", file=sys.stderr)
+    if trec is not None:
+        if matrix is None:
+            raise InputError("--trec needs SCORES.npy")
+        _write_trec(trec, matrix, truth)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="A report written by `halation evaluate --out`.")],
+    b: Annotated[Path, typer.Argument(help="Another, on the same data.")],
+    resamples: Annotated[int, typer.Option(help="Draws of the test and of the interval.")] = 5000,
+    seed: Seed = 0,
+    out: Out = None,
+    shown: Shown = Format.table,
+) -> None:
+    """Is B better than A? Paired randomisation test and interval for every metric."""
+    from halation.evaluation import Report
+    from halation.evaluation import compare as measure
+
+    _writable(out)
+    result = measure(Report.from_json(a), Report.from_json(b), resamples=resamples, seed=seed)
+    if shown is Format.table:
+        print(f"A = {a}\nB = {b}\n")
+    _show(result, shown)
+    if out is not None:
+        result.to_json(out)
+        print(f"\ncomparison: {out}", file=sys.stderr)
+
+
+@app.command()
+def demo() -> None:
+    """Two made-up models on a made-up world, measured and compared."""
+    from halation.cli._demo import run_demo
+
+    with progress_bar() as progress:
+        text = run_demo(progress)
+    print(text)
+
+
+@study.command()
+def positives(
+    data: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions, categories and CxC ground truth.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path("."),
+) -> None:
+    """How many unannotated matches does each relevance find, at what price in false ones?"""
+    from halation.studies import positives as run_study
+
+    with progress_bar() as progress:
+        result = run_study(data, progress=progress)
+    print(result)
+    for path in result.write(out):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+@study.command()
+def humans(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with its Expert and CrowdFlower judgements.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path("."),
+) -> None:
+    """Which relevance ranks image-caption pairs as people do?"""
+    from halation.studies import humans as run_study
+
+    with progress_bar() as progress:
+        result = run_study(data, progress=progress)
+    print(result)
+    for path in result.write(out):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _matrix(path: Path):  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help
+    from halation._arrays import as_scores
+    from halation._files import read_npy
+
+    return as_scores(read_npy(path), str(path))
+
+
+def _writable(path: Path | None) -> None:
+    """Find out before the work, not after it, that the result cannot be written."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise InputError(f"{path} cannot be written: name a file in an existing folder")
+
+
+def _show(result, shown: Format) -> None:  # type: ignore[no-untyped-def]
+    render = {
+        Format.table: str,
+        Format.markdown: lambda r: r.to_markdown(),
+        Format.latex: lambda r: r.to_latex(),
+        Format.json: lambda r: r.to_json(),
+    }
+    print(render[shown](result))
+
+
+def _write_trec(folder: Path, matrix, truth) -> None:  # type: ignore[no-untyped-def]
+    from halation.evaluation import write_run
+    from halation.relevance import write_qrels
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for direction in ("i2t", "t2i"):
+        write_run(folder / f"{direction}.run", matrix, truth, direction)
+        write_qrels(truth, folder / f"{direction}.qrels", direction)
+        print(f"wrote {folder / direction}.run and .qrels", file=sys.stderr)

@@ -1,0 +1,37 @@
+"""What a person sees: a progress bar on long work, one line for an error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from halation._progress import Progress
+
+__all__ = ["fail", "progress_bar"]
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar on standard error while work goes on; silent where nobody watches (a pipe, a log file)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[str, object] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+
+        yield report
+
+
+def fail(message: str) -> None:
+    """One message on standard error, exit code 2."""
+    print(f"halation: {message}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,139 @@
+"""Two systems on the same queries: is the difference more than luck?"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from halation._errors import InputError
+from halation._files import write_text
+from halation import _table
+from halation.evaluation._report import Report, is_count, is_derived
+from halation.evaluation._resample import bootstrap, randomised_difference
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of two systems; `difference` = b − a, in percentage points (MedR: ranks)."""
+
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Differences per direction and metric; prints as a table."""
+
+    i2t: Mapping[str, Difference]
+    t2i: Mapping[str, Difference]
+    resamples: int
+
+    def __str__(self) -> str:
+        return _table.text(*self._rows(), notes=self.notes())
+
+    def to_markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        return _table.markdown(*self._rows(), notes=self.notes())
+
+    def to_latex(self) -> str:
+        """The table as a booktabs `tabular`."""
+        return _table.latex(*self._rows(), notes=self.notes())
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The comparison as JSON text; with `path` also written there."""
+        document = {
+            "format": "halation-comparison/1",
+            "resamples": self.resamples,
+            **{name: {metric: vars(row) for metric, row in rows.items()} for name, rows in self._directions()},
+        }
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def notes(self) -> list[str]:
+        """How to read the table."""
+        return [
+            "difference = B − A with its 95 % interval (paired bootstrap over images)",
+            f"p: paired randomisation test over images, two-sided, {self.resamples:,} draws, not corrected for the number of metrics",
+        ]
+
+    def _directions(self) -> list[tuple[str, Mapping[str, Difference]]]:
+        return [(name, rows) for name, rows in (("i2t", self.i2t), ("t2i", self.t2i)) if rows]
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        header = ["", "A", "B", "difference", "p"]
+        shown = {"i2t": "image → text", "t2i": "text → image"}
+        rows = []
+        for name, differences in self._directions():
+            for metric, row in differences.items():
+                change = f"{row.difference:+.2f} [{row.low:+.2f}, {row.high:+.2f}]"
+                rows.append([f"{shown[name]}  {metric}", f"{row.a:.2f}", f"{row.b:.2f}", change, f"{row.p:.4f}"])
+        return header, rows
+
+
+def compare(report_a: Report, report_b: Report, *, resamples: int = 5000, seed: int = 0) -> Comparison:
+    """Paired randomisation test and 95 % interval of the difference (b − a), for every metric both reports have.
+
+    Both reports must come from the same truth, protocol and queries. Images are the unit: an image's captions swap
+    systems together, because they are not independent.
+    """
+    for what in ("fingerprint", "protocol", "folds"):
+        if report_a.about.get(what) != report_b.about.get(what):
+            raise InputError(
+                f"the reports differ in {what} ({_brief(report_a.about.get(what))} and {_brief(report_b.about.get(what))}): "
+                "they do not measure the same queries against the same truth; evaluate both with the same --data and --protocol"
+            )
+    if resamples < 1:
+        raise InputError(f"resamples must be at least 1, not {resamples}")
+    rows = {
+        direction: _compare_direction(report_a, report_b, direction, resamples, seed)
+        for direction in ("i2t", "t2i")
+        if direction in report_a.queries and direction in report_b.queries
+    }
+    if not any(rows.values()):
+        raise InputError("the reports have no metric in common")
+    return Comparison(rows.get("i2t", {}), rows.get("t2i", {}), resamples)
+
+
+def _compare_direction(a: Report, b: Report, direction: str, resamples: int, seed: int) -> dict[str, Difference]:
+    queries = a.queries[direction]
+    if not np.array_equal(queries.items, b.queries[direction].items):
+        raise InputError(f"the reports have different {direction} queries; evaluate both on the same truth")
+    _check_same_relevance(a, b)
+    out = {}
+    for metric, column in a.per_query[direction].items():
+        if is_derived(metric) or metric not in b.per_query[direction]:
+            continue
+        other, median, scale = b.per_query[direction][metric], is_count(metric), 1.0 if is_count(metric) else 100.0
+        if median:
+            draws = bootstrap(other, queries, resamples, seed, median=True) - bootstrap(column, queries, resamples, seed, median=True)
+        else:
+            draws = bootstrap(other - column, queries, resamples, seed)
+        low, high = np.nanpercentile(scale * draws, (2.5, 97.5))
+        value_a, value_b = a.results(direction)[metric], b.results(direction)[metric]
+        p = randomised_difference(column, other, queries, resamples, seed + 1, median=median)
+        out[metric] = Difference(value_a, value_b, value_b - value_a, float(low), float(high), p)
+    return out
+
+
+def _check_same_relevance(a: Report, b: Report) -> None:
+    """ASP of the same name must mean the same relevance: tokenizer and leave-one-out included."""
+    ours, theirs = a.about.get("relevance", {}), b.about.get("relevance", {})
+    for name in ours.keys() & theirs.keys():
+        if ours[name] != theirs[name]:
+            raise InputError(f"ASP({name}) was measured against different relevances ({ours[name]} and {theirs[name]})")
+
+
+def _brief(value: object) -> str:
+    return repr(value if len(str(value)) <= 16 else f"{str(value)[:12]}…")

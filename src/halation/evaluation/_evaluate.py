@@ -1,0 +1,177 @@
+"""`evaluate`: scores and truth in, `Report` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+import halation
+from halation._arrays import Array, FloatArray
+from halation._errors import InputError
+from halation._progress import Progress, silent
+from halation.evaluation._measure import Fold, measure
+from halation.evaluation._protocols import protocol as named_protocol
+from halation.evaluation._relevances import relevance_sources
+from halation.evaluation._report import DIRECTIONS, Report
+from halation.evaluation._resample import Queries
+from halation.evaluation._sources import Embeddings, Matrix, Rankings, Similarity, Source
+from halation.evaluation._specs import Spec, default_metrics, parse_metrics
+from halation.relevance import Direction, Truth
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    scores: Array | Rankings | None = None,
+    truth: Truth | None = None,
+    metrics: Iterable[str] | None = None,
+    folds: int | None = None,
+    *,
+    images: Any = None,
+    captions: Any = None,
+    similarity: Similarity | None = None,
+    protocol: str | None = None,
+    relevance: Mapping[str, Array] | None = None,
+    tokenizer: str | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Report:
+    """Every metric of the field for these scores, in both directions, with 95 % intervals.
+
+    scores      (n_images, n_captions), bigger = closer: NumPy or torch, float16 to float64; or `Rankings`
+    truth       what is relevant to what
+    metrics     names as in the tables (`"R@1"`, `"PMRP"`, `"ASP(cider)"`); None = everything the truth allows
+    folds       average over this many sequential folds of images; None = all at once
+    images, captions, similarity   embeddings instead of scores (arrays, tensors or Gaussians), scored block by block
+                with `similarity(images, captions)`; default: cosine for points, `similarity.csd` for Gaussians
+    protocol    coco-5k, coco-1k, cxc, eccv, flickr, cub: sets truth, folds and metrics as the papers do
+    relevance   graded (n_images, n_captions) matrices of your own, by name: adds `ASP(name)`
+    tokenizer   for ASP; None = each relevance's own
+
+    >>> truth = halation.Truth.from_captions(["a dog", "a puppy", "the red bus"], [0, 0, 1])
+    >>> report = evaluate([[0.9, 0.2, 0.4], [0.1, 0.3, 0.8]], truth, ["R@1", "R-P"], resamples=0)
+    >>> report.i2t["R@1"], report.t2i["R@1"], report.i2t["R-P"]
+    (100.0, 66.66666666666666, 75.0)
+    """
+    if truth is None:
+        raise InputError("evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.relevance.read(path)")
+    if resamples < 0:
+        raise InputError(f"resamples must be 0 or more, not {resamples}")
+    source = _source(scores, images, captions, similarity)
+    if protocol is not None:
+        plan = named_protocol(protocol)
+        truth = plan.prepare(truth)
+        metrics = metrics if metrics is not None else plan.metrics
+        folds = folds if folds is not None else plan.folds
+    _check_fit(source, truth)
+    own = dict(relevance or {})
+    specs = parse_metrics(metrics if metrics is not None else default_metrics(truth, own), truth, own)
+    asked = list(dict.fromkeys(spec.relevance for spec in specs if spec.relevance))
+    relevances, described = relevance_sources(asked, truth, own, tokenizer)
+    folded = _folds(Fold.whole(truth, source, relevances), folds)
+    values = {direction: _measure_folds(folded, direction, specs, progress) for direction in DIRECTIONS}
+    about = {
+        "halation": halation.__version__,
+        "truth": truth.name,
+        "fingerprint": truth.fingerprint(),
+        "protocol": protocol,
+        "images": truth.n_images,
+        "captions": truth.n_captions,
+        "folds": len(folded),
+        "gallery": {
+            "i2t": [fold.truth.n_captions for fold in folded],
+            "t2i": [fold.truth.n_images for fold in folded],
+        },
+        "relevance": described,
+        "notes": _notes(truth, specs, described),
+    }
+    queries = {direction: asked_queries for direction, (asked_queries, _) in values.items()}
+    per_query = {direction: columns for direction, (_, columns) in values.items()}
+    return Report(about, queries, per_query, resamples, seed)
+
+
+def _source(scores: Array | Rankings | None, images: Any, captions: Any, similarity: Similarity | None) -> Source:
+    if scores is not None:
+        if images is not None or captions is not None or similarity is not None:
+            raise InputError("give either scores, or images= and captions= (with similarity=), not both")
+        return scores if isinstance(scores, Rankings) else Matrix(scores)
+    if images is None or captions is None:
+        raise InputError("give scores, or both images= and captions=")
+    if similarity is None:
+        from halation import similarity as similarities  # torch: only where embeddings are scored
+
+        # a Gaussian is told by its fields, so that arrays need no import of its class
+        similarity = similarities.csd if getattr(images, "log_var", None) is not None else similarities.cosine
+    return Embeddings(images, captions, similarity)
+
+
+def _check_fit(source: Source, truth: Truth) -> None:
+    expected = (truth.n_images, truth.n_captions)
+    if source.shape != expected:
+        flipped = "; it fits transposed: rows must be images" if source.shape == expected[::-1] else ""
+        raise InputError(f"the scores are {source.shape} but the truth has (images, captions) = {expected}{flipped}")
+    for direction, kind, ids in (("i2t", "image", truth.image_ids), ("t2i", "caption", truth.caption_ids)):
+        way: Direction = "i2t" if direction == "i2t" else "t2i"
+        asked = truth.queries(way)
+        if not len(asked):
+            raise InputError(f"the truth asks no {kind} queries")
+        lonely = asked[truth.n_positives(way)[asked] == 0]
+        if len(lonely):
+            raise InputError(
+                f"{len(lonely):,} {kind} queries have no positive, the first is {kind} {ids[lonely[0]]!r} "
+                f"(row {lonely[0]}): every metric would be undefined; leave them out with truth.answerable()"
+            )
+
+
+def _folds(whole: Fold, count: int | None) -> list[Fold]:
+    """Sequential folds of images and their captions; idf stays that of the whole split."""
+    if count is None or count == 1:
+        return [whole]
+    images = whole.truth.n_images
+    if not 1 <= count <= images:
+        raise InputError(f"folds must be between 1 and the {images} images, not {count}")
+    return [whole.subset(part) for part in np.array_split(np.arange(images), count)]
+
+
+def _measure_folds(
+    folds: list[Fold], direction: Direction, specs: list[Spec], progress: Progress
+) -> tuple[Queries, dict[str, FloatArray]]:
+    """Per-query values of every fold, back in the order of the whole truth."""
+    items, clusters, numbers, columns = [], [], [], []
+    label = {"i2t": "image → text", "t2i": "text → image"}[direction]
+    total = sum(len(fold.truth.queries(direction)) for fold in folds)
+    done = 0
+    for number, fold in enumerate(folds):
+        columns.append(measure(fold, direction, specs, lambda step, before=done: progress(label, before + step, total)))
+        asked = fold.truth.queries(direction)
+        done += len(asked)
+        items.append((fold.images if direction == "i2t" else fold.captions)[asked])
+        clusters.append(fold.clusters(direction)[asked])
+        numbers.append(np.full(len(asked), number))
+    order = np.argsort(np.concatenate(items), kind="stable")
+    queries = Queries(*(np.concatenate(part)[order] for part in (items, clusters, numbers)))
+    return queries, {name: np.concatenate([column[name] for column in columns])[order] for name in columns[0]}
+
+
+def _notes(truth: Truth, specs: list[Spec], described: Mapping[str, str]) -> list[str]:
+    notes = list(truth.notes)
+    for way, kind, total in (("i2t", "images", truth.n_images), ("t2i", "captions", truth.n_captions)):
+        asked = len(truth.queries("i2t" if way == "i2t" else "t2i"))
+        if asked < total:
+            notes.append(f"{total - asked:,} of {total:,} {kind} are not asked (they stay in the gallery)")
+    for spec in specs:
+        if spec.family == "PMRP":
+            assert truth.annotated is not None and truth.image_of is not None
+            zetas = ", ".join(map(str, spec.zetas))
+            kind, protocol, other = "ζ = ", "eccv-caption's", "the mean over several ζ"
+            if len(spec.zetas) > 1:
+                kind, protocol, other = "mean over ζ = ", "PCME's", "a single ζ"
+            bare = ~truth.annotated
+            left = f"; {bare.sum():,} images and {bare[truth.image_of].sum():,} captions without classes left out" if bare.any() else ""
+            notes.append(f"{spec.name}: {kind}{zetas} ({protocol} protocol, not comparable with {other}){left}")
+    if described:
+        notes.append("ASP by " + "; ".join(f"{name}: {text}" for name, text in described.items()))
+    return notes

@@ -1,0 +1,71 @@
+"""The field's evaluation protocols by name: which truth, which folds, which metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from halation._errors import InputError, one_of
+from halation.relevance import Truth, read_cxc, read_eccv
+
+__all__ = ["PROTOCOLS", "Protocol", "protocol"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A named way to measure. `metrics=None`: everything the truth allows."""
+
+    name: str
+    what: str
+    prepare: Callable[[Truth], Truth]
+    metrics: tuple[str, ...] | None = None
+    folds: int | None = None
+
+
+def _as_it_is(truth: Truth) -> Truth:
+    return truth
+
+
+def _coco_test(truth: Truth) -> Truth:
+    if truth.n_images != 5000:
+        raise InputError(
+            f"the COCO protocols measure the 5,000 test images; this truth has {truth.n_images:,} "
+            "(for other sizes leave the protocol out and pass folds=)"
+        )
+    return truth
+
+
+def _by_class(truth: Truth) -> Truth:
+    if truth.classes is None or truth.image_of is None:
+        raise InputError("the protocol 'cub' needs the class of every image; read the data with halation.relevance.read_cub")
+    classes = truth.classes.argmax(axis=1)
+    if not (truth.classes.sum(axis=1) == 1).all():
+        raise InputError("the protocol 'cub' needs exactly one class per image")
+    return Truth.from_classes(
+        classes,
+        image_of=truth.image_of,
+        image_ids=truth.image_ids,
+        caption_ids=truth.caption_ids,
+        captions=truth.captions,
+        class_names=truth.class_names,
+        name=truth.name,
+    )
+
+
+_RETRIEVAL = ("R@1", "R@5", "R@10")
+PROTOCOLS = {
+    each.name: each
+    for each in (
+        Protocol("coco-5k", "all 5,000 test images", _coco_test),
+        Protocol("coco-1k", "five sequential folds of 1,000 images, averaged", _coco_test, folds=5),
+        Protocol("cxc", "Crisscrossed Captions' extended positives", read_cxc, metrics=(*_RETRIEVAL, "MedR")),
+        Protocol("eccv", "ECCV Caption's queries and positives", read_eccv, metrics=("R@1", "R-P", "mAP@R")),
+        Protocol("flickr", "all images of the split", _as_it_is),
+        Protocol("cub", "same class = relevant", _by_class, metrics=(*_RETRIEVAL, "MedR", "R-P", "mAP@R")),
+    )
+}
+
+
+def protocol(name: str) -> Protocol:
+    """The protocol of this name; an unknown one is an error that suggests the nearest."""
+    return PROTOCOLS[one_of(name, PROTOCOLS, "protocol")]

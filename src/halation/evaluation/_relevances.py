@@ -1,0 +1,133 @@
+"""Graded relevances for ASP, read in the same blocks as scores: a relevance is a `Source` too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from halation._arrays import Array, FloatArray, IntArray
+from halation._errors import InputError
+from halation.evaluation._sources import Matrix, Source
+from halation.relevance import Truth
+from halation.semantics import MEAN_OF, Corpus, Semantics
+
+__all__ = ["relevance_sources"]
+
+
+class Semantic:
+    """Caption semantics, computed block by block; the matrix never exists as a whole."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._corpus.n_images, self._corpus.n_captions
+
+    def i2t(self, images: IntArray) -> FloatArray:
+        if _consecutive(images):
+            return self._corpus.rows(int(images[0]), int(images[-1]) + 1)
+        return self._corpus.block(images, np.arange(self._corpus.n_captions))
+
+    def t2i(self, captions: IntArray) -> FloatArray:
+        if _consecutive(captions):
+            return self._corpus.columns(int(captions[0]), int(captions[-1]) + 1)
+        return np.ascontiguousarray(self._corpus.block(np.arange(self._corpus.n_images), captions).T)
+
+    def subset(self, images: IntArray, captions: IntArray) -> Source:
+        return Matrix(self._corpus.block(images, captions))
+
+
+class Mean:
+    """The mean of several relevances: matrices are averaged, not scores."""
+
+    def __init__(self, parts: tuple[Source, ...]) -> None:
+        self._parts = parts
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._parts[0].shape
+
+    def i2t(self, images: IntArray) -> FloatArray:
+        return _mean([part.i2t(images) for part in self._parts])
+
+    def t2i(self, captions: IntArray) -> FloatArray:
+        return _mean([part.t2i(captions) for part in self._parts])
+
+    def subset(self, images: IntArray, captions: IntArray) -> Source:
+        return Mean(tuple(part.subset(images, captions) for part in self._parts))
+
+
+class Remembered:
+    """The last block of each direction is kept, so that `mean` and its parts compute it once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._last: dict[str, tuple[IntArray, FloatArray]] = {}
+        self._subsets: list[tuple[IntArray, IntArray, Source]] = []
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._source.shape
+
+    def i2t(self, images: IntArray) -> FloatArray:
+        return self._remember("i2t", images, self._source.i2t)
+
+    def t2i(self, captions: IntArray) -> FloatArray:
+        return self._remember("t2i", captions, self._source.t2i)
+
+    def subset(self, images: IntArray, captions: IntArray) -> Source:
+        for old_images, old_captions, source in self._subsets:
+            if np.array_equal(old_images, images) and np.array_equal(old_captions, captions):
+                return source
+        self._subsets = [(images, captions, Remembered(self._source.subset(images, captions)))]
+        return self._subsets[0][2]
+
+    def _remember(self, direction: str, queries: IntArray, compute: Callable[[IntArray], FloatArray]) -> FloatArray:
+        last = self._last.get(direction)
+        if last is None or not np.array_equal(last[0], queries):
+            last = self._last[direction] = (queries, compute(queries))
+        return last[1]
+
+
+def relevance_sources(
+    names: list[str], truth: Truth, own: Mapping[str, Array], tokenizer: str | None
+) -> tuple[dict[str, Source], dict[str, str]]:
+    """A source for each relevance named, and in words what each is (for the report)."""
+    sources: dict[str, Source] = {}
+    said: dict[str, str] = {}
+    fitted: dict[str, Source] = {}
+    for name in names:
+        if name in own:
+            sources[name], said[name] = Matrix(own[name]), "given by the caller"
+            if sources[name].shape != (truth.n_images, truth.n_captions):
+                raise InputError(
+                    f"the relevance {name!r} has shape {sources[name].shape}, "
+                    f"not (images, captions) = {(truth.n_images, truth.n_captions)}"
+                )
+            continue
+        assert truth.captions is not None
+        for part in MEAN_OF if name == "mean" else (name,):
+            if part not in fitted:
+                semantics = Semantics.fit(truth.captions, truth.image_of, part, tokenizer=tokenizer)
+                fitted[part] = Remembered(Semantic(semantics.corpus()))
+                said[part] = f"{semantics.tokenizer} tokens" if part != "sentence" else "MiniLM sentence embeddings"
+        if name == "mean":
+            sources[name] = Mean(tuple(fitted[part] for part in MEAN_OF))
+            said[name] = "mean of " + ", ".join(MEAN_OF) if tokenizer is None else f"mean, {tokenizer} tokens"
+        else:
+            sources[name] = fitted[name]
+    return sources, {name: said[name] for name in names}
+
+
+def _mean(blocks: list[FloatArray]) -> FloatArray:
+    total = blocks[0].copy()  # in float32 and in this order, as `caption_relevance(metric="mean")` adds them
+    for block in blocks[1:]:
+        total += block
+    total /= np.float32(len(blocks))
+    return total
+
+
+def _consecutive(indices: IntArray) -> bool:
+    return bool(len(indices)) and bool((np.diff(indices) == 1).all())

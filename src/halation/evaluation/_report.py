@@ -1,0 +1,282 @@
+"""`Report`: what was measured, on what, how sure it is; prints as a table, exports, and is compared with another."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from halation._arrays import FloatArray
+from halation._errors import InputError, one_of
+from halation._files import read_json, write_text
+from halation import _table
+from halation.evaluation._resample import Queries, bootstrap, statistic
+
+__all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
+
+DIRECTIONS = ("i2t", "t2i")
+RECALLS = ("R@1", "R@5", "R@10")
+FORMAT = "halation-report/1"
+CEILING, ADJUSTED = " ceiling", " adjusted"
+
+
+def is_count(metric: str) -> bool:
+    """Whether a metric is a rank and not a share: it is shown as it is, not as a percentage."""
+    return metric == "MedR"
+
+
+def is_derived(metric: str) -> bool:
+    """Whether a row accompanies an ASP: its ceiling, or its value where chance is 0 and the ceiling 100."""
+    return metric.endswith((CEILING, ADJUSTED))
+
+
+class Results(Mapping[str, float]):
+    """Metric name to value, in percent (MedR: a rank); `ASP` is an alias of `ASP(tfidf)`; `.interval(name)` is 95 %."""
+
+    def __init__(self, values: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> None:
+        self._values, self._intervals = dict(values), dict(intervals)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[self._known(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return (name.replace("ASP", "ASP(tfidf)") if name == "ASP" else name) in self._values  # type: ignore[union-attr]
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """The 95 % bootstrap interval, or (nan, nan) where none was computed."""
+        return self._intervals.get(self._known(name), (math.nan, math.nan))
+
+    def _known(self, name: str) -> str:
+        name = "ASP(tfidf)" if name == "ASP" else name
+        if name not in self._values:
+            try:
+                one_of(name, self._values, "metric of this report")
+            except InputError as error:
+                raise KeyError(str(error)) from None
+        return name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: {value:.2f}" for name, value in self._values.items()) + "}"
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Every metric in both directions. Made by `evaluate`, read back by `Report.from_json`.
+
+    about      what was measured on what: protocol, truth, sizes, tokenizers, notes (queries left out, …)
+    queries    per direction, the queries and the image and fold each belongs to
+    per_query  per direction and metric, one fraction per query (MedR: a rank); NaN where the query was left out
+    """
+
+    about: Mapping[str, Any]
+    queries: Mapping[str, Queries]
+    per_query: Mapping[str, Mapping[str, FloatArray]]
+    resamples: int = 1000
+    seed: int = 0
+    _results: dict[str, Results] = field(default_factory=dict, repr=False)
+
+    @property
+    def i2t(self) -> Results:
+        """Images ask, captions answer."""
+        return self.results("i2t")
+
+    @property
+    def t2i(self) -> Results:
+        """Captions ask, images answer."""
+        return self.results("t2i")
+
+    def results(self, direction: str) -> Results:
+        """Results of one direction, computed from the per-query values on first use."""
+        one_of(direction, DIRECTIONS, "direction")
+        if direction not in self._results:
+            self._results[direction] = self._summarise(direction)
+        return self._results[direction]
+
+    @cached_property
+    def rsum(self) -> float:
+        """Sum of R@1, R@5 and R@10 in both directions, at most 600; NaN if one was not measured."""
+        try:
+            return sum(self.results(direction)[name] for direction in DIRECTIONS for name in RECALLS)
+        except KeyError:
+            return math.nan
+
+    @cached_property
+    def rsum_interval(self) -> tuple[float, float]:
+        """95 % interval of `rsum`; both directions are drawn with the same images."""
+        if math.isnan(self.rsum) or not self.resamples:
+            return math.nan, math.nan
+        draws = [
+            bootstrap(self.per_query[direction][name], self.queries[direction], self.resamples, self.seed)
+            for direction in DIRECTIONS
+            for name in RECALLS
+        ]
+        return _percentiles(100 * np.sum(draws, axis=0))
+
+    def _summarise(self, direction: str) -> Results:
+        queries, columns = self.queries[direction], self.per_query[direction]
+        values: dict[str, float] = {}
+        intervals: dict[str, tuple[float, float]] = {}
+        for name, column in columns.items():
+            scale = 1.0 if is_count(name) else 100.0
+            values[name] = scale * statistic(column, queries, median=is_count(name))
+            if self.resamples and not is_derived(name):
+                draws = bootstrap(column, queries, self.resamples, self.seed, median=is_count(name))
+                intervals[name] = _percentiles(scale * draws)
+            if name + CEILING in columns:
+                values[name + ADJUSTED] = self._adjusted(direction, name)
+        return Results(values, intervals)
+
+    def _adjusted(self, direction: str, name: str) -> float:
+        """100 · (ASP − chance) / (ceiling − chance), fold by fold; NaN where the ceiling is no better than chance."""
+        queries, columns = self.queries[direction], self.per_query[direction]
+        per_fold = []
+        for fold, gallery in enumerate(self.about["gallery"][direction]):
+            here = queries.folds == fold
+            if here.any():
+                chance = (gallery + 1) / (2 * gallery)
+                room = float(np.nanmean(columns[name + CEILING][here])) - chance
+                gained = float(np.nanmean(columns[name][here])) - chance
+                per_fold.append(100 * gained / room if room > 1e-9 else math.nan)
+        return float(np.mean(per_fold)) if per_fold else math.nan
+
+    def __str__(self) -> str:
+        return _table.text(*self._rows(), title=self.title(), notes=self.notes())
+
+    def to_markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        return _table.markdown(*self._rows(), title=self.title(), notes=self.notes())
+
+    def to_latex(self) -> str:
+        """The table as a booktabs `tabular`."""
+        return _table.latex(*self._rows(), notes=[self.title(), *self.notes()])
+
+    def title(self) -> str:
+        """What was measured on what, in a line."""
+        about = self.about
+        queries = ", ".join(
+            f"{len(self.queries[direction]):,} {kind} queries"
+            for direction, kind in (("i2t", "image"), ("t2i", "caption"))
+            if direction in self.queries
+        )
+        protocol = f"{about['protocol']} on " if about.get("protocol") else ""
+        folds = f", {about['folds']} folds averaged" if about.get("folds", 1) > 1 else ""
+        return f"{protocol}{about['truth']}: {about['images']:,} images × {about['captions']:,} captions, {queries}{folds}"
+
+    def notes(self) -> list[str]:
+        """What a reader must know to compare the numbers."""
+        lines = [str(note) for note in self.about.get("notes", ())]
+        if self.resamples:
+            lines.append(f"[…] 95 % interval, {self.resamples:,} bootstrap draws of images")
+        return lines
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        directions = [direction for direction in DIRECTIONS if direction in self.queries]
+        names = list(dict.fromkeys(name for direction in directions for name in self.results(direction)))
+        header = ["", *({"i2t": "image → text", "t2i": "text → image"}[direction] for direction in directions)]
+        rows = []
+        for name in names:
+            if name.endswith(CEILING):
+                continue
+            shown = "  chance 0, ceiling 100" if name.endswith(ADJUSTED) else name
+            rows.append([shown, *(self._cell(direction, name) for direction in directions)])
+        if not math.isnan(self.rsum):
+            low, high = self.rsum_interval
+            rows.append(["rsum", _table.cell(self.rsum, low, high), *[""] * (len(directions) - 1)])
+        return header, rows
+
+    def _cell(self, direction: str, name: str) -> str:
+        results = self.results(direction)
+        if name not in results:
+            return "–"
+        if name.endswith(ADJUSTED):
+            ceiling = results[name.removesuffix(ADJUSTED) + CEILING]
+            return f"{results[name]:.2f}  (ceiling {ceiling:.2f})"
+        return _table.cell(results[name], *results.interval(name))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The whole report as JSON text, per-query values included; with `path` also written there, whole or not at all."""
+        text = json.dumps(self._document(), ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "about": dict(self.about),
+            "results": {
+                direction: {
+                    name: {"value": _or_null(value), "low": _or_null(low), "high": _or_null(high)}
+                    for name, value in self.results(direction).items()
+                    for low, high in [self.results(direction).interval(name)]
+                }
+                for direction in self.queries
+            },
+            "rsum": dict(zip(("value", "low", "high"), map(_or_null, (self.rsum, *self.rsum_interval)), strict=True)),
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "queries": {
+                direction: {"items": _ints(q.items), "clusters": _ints(q.clusters), "folds": _ints(q.folds)}
+                for direction, q in self.queries.items()
+            },
+            "per_query": {
+                direction: {name: [_short(value) for value in column.tolist()] for name, column in columns.items()}
+                for direction, columns in self.per_query.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Report:
+        """Read back what `to_json` wrote to a file."""
+        document = read_json(source)
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InputError(f"{source} is not a halation report (no \"format\": \"{FORMAT}\")")
+        try:
+            queries = {
+                direction: Queries(*(np.asarray(columns[key], dtype=np.int64) for key in ("items", "clusters", "folds")))
+                for direction, columns in document["queries"].items()
+            }
+            per_query = {
+                direction: {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
+                for direction, columns in document["per_query"].items()
+            }
+            report = cls(document["about"], queries, per_query, int(document["resamples"]), int(document["seed"]))
+            for direction, columns in per_query.items():
+                for name, column in columns.items():
+                    if column.shape != (len(queries[direction]),):
+                        raise ValueError(f"{direction} {name} has {column.size} values for {len(queries[direction])} queries")
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{source} is a damaged halation report ({error!r}); run `halation evaluate` again") from None
+        return report
+
+
+def _percentiles(draws: FloatArray) -> tuple[float, float]:
+    low, high = np.nanpercentile(draws, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def _or_null(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _short(value: float) -> float | int | None:
+    """Hits and ranks as whole numbers, NaN as null: a third of the file size."""
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _ints(values: Sequence[int] | Any) -> list[int]:
+    return [int(value) for value in values]

@@ -1,0 +1,57 @@
+"""TREC run files, so that ranx, ir_measures and trec_eval can read a ranking. (Qrels: `halation.relevance.write_qrels`.)"""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+import numpy as np
+
+from halation._arrays import Array, FloatArray
+from halation._errors import InputError, one_of
+from halation._files import atomic_path
+from halation.evaluation._sources import Matrix, Rankings, Source
+from halation.relevance import Truth, trec_ids
+
+__all__ = ["write_run"]
+
+_BLOCK = 256
+
+
+def write_run(
+    path: str | os.PathLike[str],
+    scores: Array | Rankings,
+    truth: Truth,
+    direction: str = "i2t",
+    *,
+    depth: int | None = 1000,
+    tag: str = "halation",
+) -> None:
+    """Write `query Q0 item rank score tag`, best first, for every query of the truth; `depth=None` writes whole rankings.
+
+    Among equal scores the earlier item comes first, as in `asp(ties="first")`.
+    """
+    one_of(direction, ("i2t", "t2i"), "direction")
+    if depth is not None and depth < 1:
+        raise InputError(f"depth must be at least 1, not {depth}")
+    if not tag or any(character.isspace() for character in tag):
+        raise InputError(f"the tag {tag!r} must be a word without white space")
+    source: Source = scores if isinstance(scores, Rankings) else Matrix(scores)
+    queries, items = truth.image_ids, truth.caption_ids
+    read = source.i2t
+    if direction == "t2i":
+        queries, items, read = items, queries, source.t2i
+    asked = truth.queries(direction)
+    query_names, names = trec_ids(queries), trec_ids(items)
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for start in range(0, len(asked), _BLOCK):
+            block = asked[start : start + _BLOCK]
+            for query, row in zip(block, read(block), strict=True):
+                _write_query(file, query_names[query], row, names, depth, tag)
+
+
+def _write_query(file: TextIO, query: str, row: FloatArray, names: list[str], depth: int | None, tag: str) -> None:
+    order = np.argsort(-row, kind="stable")[:depth]
+    file.writelines(
+        f"{query} Q0 {names[item]} {rank} {row[item]!s} {tag}\n" for rank, item in enumerate(order, start=1)
+    )

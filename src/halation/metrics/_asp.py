@@ -1,0 +1,209 @@
+"""Average Semantic Precision: how near the ranking by scores is to the ranking by meaning (Li et al., NeurIPS 2022)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from halation._arrays import Array, BoolArray, FloatArray, as_relevance, as_scores
+from halation._errors import InputError, one_of
+from halation._parallel import kernel, over_rows
+from halation.metrics._blocks import contiguous, row_blocks
+from halation.metrics._radix import sort_row, workspace
+from halation.metrics._ranking import Ranking, group_end, next_group, rank
+from halation.metrics._ratio import expected_ratio, harmonic_numbers
+
+__all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "chance_asp"]
+
+TIES = ("expected", "average", "first")
+_AVERAGE, _FIRST = 1, 2
+_ROWS = 32  # per task
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int32]
+
+
+def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
+    """Average Semantic Precision of every query: the mean ratio of each item's two ranks.
+
+        ASP_q = 1/n Σ_i min(R(i, C), R(i, S)) / max(R(i, C), R(i, S))
+
+    where R(i, S) is the rank of item i by score and R(i, C) its rank by relevance, 1 = best. Chance is `chance_asp(n)`,
+    about one half. (Li et al., "A Differentiable Semantic Metric Approximation in Probabilistic Embedding for
+    Cross-Modal Retrieval", NeurIPS 2022.)
+
+    scores (q, n), bigger = closer; relevance (q, n) graded, bigger = more relevant. Returns (q,) in 0…1. The other
+    direction is `asp(scores.T, relevance.T)`: the views are read in blocks, not copied whole.
+
+    ties: "expected" gives the exact mean over independent, uniformly random orders within equal scores and within
+    equal relevance; "average" gives equal items their mean rank; "first" ranks the earlier column first.
+
+    >>> asp([[5, 4, 3, 2, 1]], [[5, 4, 3, 2, 1]])
+    array([1.])
+    >>> asp([[1, 2, 3]], [[0.2, 0.0, 0.0]]).round(4)
+    array([0.5278])
+    """
+    way = _way(ties)
+    scores = as_scores(scores)
+    relevance = as_relevance(relevance, scores.shape)
+    harmonic = harmonic_numbers(scores.shape[1])
+    out = np.empty(len(scores))
+
+    def work(start: int, stop: int) -> None:
+        by_score, by_meaning = contiguous(scores[start:stop]), contiguous(relevance[start:stop])
+        _sort_and_compare(by_score, by_meaning, way, harmonic, out[start:stop])
+
+    over_rows(len(scores), work, per_task=_ROWS)
+    return out
+
+
+def asp_ceiling(relevance: Array, ties: str = "expected") -> Floats:
+    """What ASP gives the relevance's own order: 1 without ties, less with them.
+
+    Equal items are ordered at random twice, independently (as `asp` does when the scores tie where the relevance does),
+    so this is a reference point and no strict bound: another order can exceed it in the fourth digit.
+
+    relevance (q, n) graded. Returns (q,) in 0…1; with ties="average" or "first" every value is 1.
+
+    >>> asp_ceiling([[3, 2, 1], [3, 0, 0]]).round(4)
+    array([1.    , 0.8889])
+    """
+    _way(ties)
+    relevance = as_scores(relevance, "relevance")
+    out = np.empty(len(relevance))
+    for rows in row_blocks(*relevance.shape):
+        by_meaning = rank(relevance[rows])
+        out[rows] = asp_of(by_meaning, by_meaning, ties)
+    return out
+
+
+def chance_asp(n: int) -> float:
+    """Expected ASP of a random ranking of n items, (n + 1) / 2n.
+
+    >>> chance_asp(5)
+    0.6
+    """
+    if n < 1:
+        raise InputError(f"a gallery holds at least one item, not {n}")
+    return (n + 1) / (2 * n)
+
+
+def adjusted_asp(value: Array, n: int, ceiling: Array) -> Floats:
+    """ASP on the scale where chance is 0 and the relevance's own order is 1: (ASP − chance) / (ceiling − chance).
+
+    value and ceiling: fractions from `asp` and `asp_ceiling`, single or (q,); n: size of the gallery. Where the
+    relevance is constant every ranking is as good as chance, and the result is 0.
+
+    >>> float(adjusted_asp(0.8, 5, 1.0).round(3))
+    0.5
+    """
+    chance = chance_asp(n)
+    room = np.asarray(ceiling, dtype=np.float64) - chance
+    gained = np.asarray(value, dtype=np.float64) - chance
+    empty = np.abs(room) < 1e-12  # constant relevance: the ceiling is chance, up to rounding
+    return np.where(empty, 0.0, gained / np.where(empty, 1.0, room))
+
+
+def asp_of(by_score: Ranking, by_meaning: Ranking, ties: str = "expected") -> Floats:
+    """ASP of every query from two rankings of a block, so that one sort of the scores serves several relevances."""
+    way = _way(ties)
+    assert by_score.shape == by_meaning.shape
+    rows, n = by_score.shape
+    harmonic = harmonic_numbers(n)
+    out = np.empty(rows)
+
+    def work(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        _compare(
+            by_score.order[own],
+            by_score.tied[own],
+            by_meaning.order[own],
+            by_meaning.tied[own],
+            way,
+            harmonic,
+            out[own],
+        )
+
+    over_rows(rows, work, per_task=_ROWS)
+    return out
+
+
+def _way(ties: str) -> int:
+    return TIES.index(one_of(ties, TIES, "ties"))
+
+
+@kernel
+def _sort_and_compare(scores: FloatArray, relevance: FloatArray, way: int, harmonic: Floats, out: Floats) -> None:
+    n = scores.shape[1]
+    space, ranges = workspace(n), np.empty((n, 2), np.int32)
+    order, tied = np.empty(n, np.int32), np.empty(n, np.bool_)
+    for row in range(scores.shape[0]):
+        sort_row(scores[row], order, tied, space)
+        _note_ranges(order, tied, way, ranges)
+        sort_row(relevance[row], order, tied, space)
+        out[row] = _mean_ratio(order, tied, way, ranges, harmonic)
+
+
+@kernel
+def _compare(
+    order: Places, tied: BoolArray, order_c: Places, tied_c: BoolArray, way: int, harmonic: Floats, out: Floats
+) -> None:
+    ranges = np.empty((order.shape[1], 2), np.int32)
+    for row in range(order.shape[0]):
+        _note_ranges(order[row], tied[row], way, ranges)
+        out[row] = _mean_ratio(order_c[row], tied_c[row], way, ranges, harmonic)
+
+
+@kernel
+def _note_ranges(order: Places, tied: BoolArray, way: int, ranges: Places) -> None:
+    """The first and the last rank every item (column) can take."""
+    for place in range(order.shape[0]):
+        item = order[place]
+        ranges[item, 0] = ranges[item, 1] = place + 1
+    place = next_group(tied, 0) if way != _FIRST else order.shape[0]
+    while place < order.shape[0]:
+        end = group_end(tied, place)
+        for member in range(place, end):
+            item = order[member]
+            ranges[item, 0] = place + 1
+            ranges[item, 1] = end
+        place = next_group(tied, end)
+
+
+@kernel
+def _mean_ratio(order: Places, tied: BoolArray, way: int, ranges: Places, harmonic: Floats) -> float:
+    """Mean over items of min/max of the rank noted in `ranges` and the rank in `order`.
+
+    The relevance is walked and the scores are noted, because it is the relevance that has long runs of equal items:
+    walking those in one go leaves the processor nothing to guess.
+    """
+    n = order.shape[0]
+    total = 0.0
+    place = 0
+    while place < n:
+        group = next_group(tied, place) if way != _FIRST else n
+        for single in range(place, group):
+            item = order[single]
+            low, high = ranges[item, 0], ranges[item, 1]
+            if low == high or way == _AVERAGE:
+                total += _ratio(2 * single + 2, low + high)
+            else:
+                total += expected_ratio(single + 1, single + 1, low, high, harmonic)
+        end = group_end(tied, group)
+        for member in range(group, end):
+            item = order[member]
+            low, high = ranges[item, 0], ranges[item, 1]
+            if way == _AVERAGE:
+                total += _ratio(group + 1 + end, low + high)
+            else:
+                total += expected_ratio(group + 1, end, low, high, harmonic)
+        place = end
+    return float(total / n)
+
+
+@kernel
+def _ratio(mine: int, other: int) -> float:
+    """min/max of two ranks, both doubled so that mean ranks are whole numbers."""
+    # as floats, because min and max of integers become branches, which are guessed wrong half the time
+    x, y = float(mine), float(other)
+    return (x if x < y else y) / (y if x < y else x)

@@ -1,0 +1,78 @@
+"""Sort once, read many metrics: the ranking of a block of queries, with its ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from halation._arrays import BoolArray, FloatArray
+from halation._parallel import kernel, over_rows
+from halation.metrics._blocks import contiguous
+from halation.metrics._radix import sort_row, workspace
+
+__all__ = ["Ranking", "group_end", "next_group", "rank"]
+
+_ROWS = 32  # per task: the transposed copy of a task's rows stays in the second-level cache
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The items of every query from best to worst.
+
+    order (q, n) int32: the item (column) at each place, equal scores from left to right.
+    tied (q, n) bool: whether the item at a place scores the same as the item at the place before.
+    """
+
+    order: npt.NDArray[np.int32]
+    tied: BoolArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(queries, items)."""
+        rows, n = self.order.shape
+        return rows, n
+
+
+def rank(scores: FloatArray) -> Ranking:
+    """Rank every row of finite float32 or float64 scores (q, n), bigger first, on all threads.
+
+    The scores may be a transposed view. Memory: five bytes a score, so give it a block of rows of a big matrix.
+
+    >>> rank(np.array([[0.1, 0.7, 0.1, 0.9]])).order
+    array([[3, 1, 0, 2]], dtype=int32)
+    >>> rank(np.array([[0.1, 0.7, 0.1, 0.9]])).tied
+    array([[False, False, False,  True]])
+    """
+    ranking = Ranking(np.empty(scores.shape, np.int32), np.empty(scores.shape, np.bool_))
+
+    def work(start: int, stop: int) -> None:
+        _rank_rows(contiguous(scores[start:stop]), ranking.order[start:stop], ranking.tied[start:stop])
+
+    over_rows(len(scores), work, per_task=_ROWS)
+    return ranking
+
+
+@kernel
+def _rank_rows(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray) -> None:
+    space = workspace(scores.shape[1])
+    for row in range(scores.shape[0]):
+        sort_row(scores[row], order[row], tied[row], space)
+
+
+@kernel
+def group_end(tied: BoolArray, place: int) -> int:
+    """The place after the last item that is equal to the one at `place`."""
+    end = int(min(place + 1, tied.shape[0]))
+    while end < tied.shape[0] and tied[end]:
+        end += 1
+    return end
+
+
+@kernel
+def next_group(tied: BoolArray, place: int) -> int:
+    """The first place from `place` on whose item is equal to the next one; n if there is none."""
+    while place + 1 < tied.shape[0] and not tied[place + 1]:
+        place += 1
+    return place if place + 1 < tied.shape[0] else tied.shape[0]

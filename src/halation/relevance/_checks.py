@@ -1,0 +1,203 @@
+"""What a truth is made of, checked: ids that name one thing each, captions of an image, gains, class codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+
+from halation._arrays import Array, BoolArray, IntArray, to_numpy
+from halation._errors import InputError
+
+__all__ = [
+    "Id",
+    "as_codes",
+    "as_gains",
+    "as_ids",
+    "as_image_of",
+    "as_indices",
+    "as_lost",
+    "as_names",
+    "as_queries",
+    "as_texts",
+    "positions",
+]
+
+Id = str | int
+"""What names an image or a caption: a file name, a number of the dataset."""
+
+
+def as_ids(ids: Iterable[Any], count: int | None, what: str) -> tuple[Id, ...]:
+    """Ids as plain str and int, each naming one thing (1 and "1" are the same name); `count`: how many."""
+    named: tuple[Id, ...] = tuple(_as_id(value, what) for value in ids)
+    if count is not None and len(named) != count:
+        raise InputError(f"{len(named)} {what} ids for {count} {what}s; give one id for each {what}")
+    seen: dict[str, int] = {}
+    for place, name in enumerate(named):
+        first = seen.setdefault(str(name), place)
+        if first != place:
+            raise InputError(
+                f"{what} id {name!r} occurs twice, at {first} and at {place}; every {what} needs its own id"
+            )
+    return named
+
+
+def as_names(ids: Iterable[Any] | None, count: int, what: str) -> tuple[Id, ...]:
+    """The given ids, or 0, 1, 2, …"""
+    return tuple(range(count)) if ids is None else as_ids(ids, count, what)
+
+
+def _as_id(value: Any, what: str) -> Id:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{what} id {value!r} is a {type(value).__name__}; ids are text or whole numbers")
+    if value == "":
+        raise InputError(f"an empty text is no {what} id")
+    return value
+
+
+def positions(ids: Iterable[Id]) -> dict[str, int]:
+    """Where each id stands; looked up by its text, since JSON writes the keys 42 and "42" alike."""
+    return {str(name): place for place, name in enumerate(ids)}
+
+
+def as_indices(values: Array, below: int | None, what: str) -> IntArray:
+    """Whole numbers in 0..below, int64; a boolean mask of that length becomes the indices it marks."""
+    indices = to_numpy(values)
+    if indices.ndim != 1:
+        raise InputError(f"{what} must be a list of indices, not an array of shape {indices.shape}")
+    if indices.dtype == np.bool_ and below is not None:
+        if len(indices) != below:
+            raise InputError(f"{what} is a mask of length {len(indices)} for {below} items")
+        return np.flatnonzero(indices)
+    if not len(indices):
+        return np.empty(0, dtype=np.int64)
+    if indices.dtype.kind not in "iu":
+        raise InputError(f"{what} must hold whole numbers, not {indices.dtype}")
+    indices = indices.astype(np.int64)
+    wrong = (indices < 0) if below is None else (indices < 0) | (indices >= below)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        among = "it must be 0 or more" if below is None else f"there are {below}, counted from 0"
+        raise InputError(f"{what}[{place}] is {indices[place]}; {among}")
+    return indices
+
+
+def as_queries(rows: Array | None, below: int, what: str) -> IntArray | None:
+    """Indices of the queries that are asked, each once."""
+    if rows is None:
+        return None
+    indices = as_indices(rows, below, what)
+    if len(np.unique(indices)) != len(indices):
+        raise InputError(f"{what} names a query twice; ask each once")
+    return indices
+
+
+def as_lost(counts: Array | None, count: int, what: str) -> IntArray | None:
+    """How many positives each query has outside the gallery; None where none has any."""
+    if counts is None:
+        return None
+    numbers = as_indices(counts, None, what)
+    if len(numbers) != count:
+        raise InputError(f"{what} has {len(numbers)} entries for {count} queries")
+    return numbers if numbers.any() else None
+
+
+def as_texts(captions: Iterable[Any], count: int) -> tuple[str, ...]:
+    """One text for each caption."""
+    texts = tuple(captions)
+    if isinstance(captions, str) or not all(isinstance(text, str) for text in texts):
+        raise InputError("captions must be a list of texts, one for each caption")
+    if len(texts) != count:
+        raise InputError(f"{len(texts)} captions for {count} caption ids")
+    return texts
+
+
+def as_image_of(image_of: Array, n_captions: int, image_ids: Sequence[Id] | None) -> IntArray:
+    """The image index of every caption, (n_captions,); every image must have a caption."""
+    indices = as_indices(image_of, None if image_ids is None else len(image_ids), "image_of")
+    if len(indices) != n_captions:
+        raise InputError(f"image_of has {len(indices)} entries for {n_captions} captions; give each caption one image")
+    n_images = len(image_ids) if image_ids is not None else int(indices.max(initial=-1)) + 1
+    bare = np.flatnonzero(np.bincount(indices, minlength=n_images) == 0)
+    if len(bare):
+        which = bare[0] if image_ids is None else f"{bare[0]} ({image_ids[bare[0]]!r})"
+        raise InputError(
+            f"image {which} has no caption ({len(bare)} such); every image needs at least one (number the images "
+            "without gaps, leave such images out, or declare distractors with Truth.from_pairs)"
+        )
+    return indices
+
+
+def as_gains(matrix: Any, shape: tuple[int, int] | None, what: str) -> Any:
+    """Finite gains ≥ 0 as a canonical float32 csr_array: sorted, no stored zeros, so equal truths have equal bytes."""
+    if not issparse(matrix):
+        matrix = to_numpy(matrix)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+            raise InputError(f"{what} must be a matrix of numbers (images, captions), no {matrix.dtype} {matrix.shape}")
+    gains = csr_array(matrix, dtype=np.float32, copy=issparse(matrix))  # a copy: canonical form is made in place
+    if shape is not None and gains.shape != shape:
+        raise InputError(f"{what} has shape {gains.shape}; it must be {shape}")
+    gains.sum_duplicates()
+    gains.eliminate_zeros()
+    wrong = ~np.isfinite(gains.data) | (gains.data < 0)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        row = int(np.searchsorted(gains.indptr, place, side="right")) - 1
+        raise InputError(
+            f"{what}[{row}, {gains.indices[place]}] is {gains.data[place]}; gains are finite and 0 or more"
+        )
+    return gains
+
+
+def as_codes(classes: Array, n_images: int, class_names: Sequence[str] | None) -> tuple[BoolArray, tuple[str, ...]]:
+    """Class codes (n_images, n_classes) and the classes' names, from a 0/1 matrix or each image's list of names."""
+    if _are_names(classes):
+        codes, names = _codes_of_names(classes, class_names)
+    else:
+        codes = _codes_of_numbers(classes)
+        names = tuple(class_names) if class_names is not None else tuple(str(k) for k in range(codes.shape[1]))
+    if len(codes) != n_images:
+        raise InputError(f"classes has {len(codes)} rows for {n_images} images")
+    if len(names) != codes.shape[1]:
+        raise InputError(f"{len(names)} class names for {codes.shape[1]} classes")
+    return codes, names
+
+
+def _are_names(classes: Array) -> bool:
+    if hasattr(classes, "shape"):
+        return False
+    return all(isinstance(row, list | tuple | set | frozenset) for row in classes) and any(
+        isinstance(name, str) for row in classes for name in row
+    )
+
+
+def _codes_of_numbers(classes: Array) -> BoolArray:
+    try:
+        matrix = to_numpy(classes)
+    except ValueError:  # rows of unequal length
+        matrix = np.empty(0)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub" or not np.isin(matrix, (0, 1)).all():
+        raise InputError(
+            "classes must be a 0/1 matrix (images, classes), or for each image a list of its classes' names"
+        )
+    return matrix.astype(np.bool_)
+
+
+def _codes_of_names(
+    classes: Iterable[Iterable[str]], class_names: Sequence[str] | None
+) -> tuple[BoolArray, tuple[str, ...]]:
+    rows = [list(row) for row in classes]
+    names = tuple(class_names) if class_names is not None else tuple(sorted({name for row in rows for name in row}))
+    column = {name: place for place, name in enumerate(names)}
+    codes: npt.NDArray[np.bool_] = np.zeros((len(rows), len(names)), dtype=np.bool_)
+    for image, row in enumerate(rows):
+        for name in row:
+            if name not in column:
+                raise InputError(f"classes[{image}] holds {name!r}, which is not among the {len(names)} class names")
+            codes[image, column[name]] = True
+    return codes, names

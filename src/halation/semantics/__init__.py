@@ -1,0 +1,48 @@
+"""Caption-to-caption relevance at scale: how much does a caption say of what an image's references say?
+
+relevance = halation.caption_relevance(captions, image_of, metric="cider-d")        # (n_images, n_captions)
+
+semantics = Semantics.fit(train_captions, image_of, metric="tfidf")                 # once
+corpus = semantics.corpus()
+relevance = corpus.block(images, captions)                                          # every step, (B, B)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.semantics._corpus import Corpus
+    from halation.semantics._semantics import MEAN_OF, METRICS, Semantics, caption_relevance
+    from halation.semantics._tokenizers import TOKENIZERS, Tokenizer, treebank, whitespace, words
+
+__all__ = [
+    "MEAN_OF",
+    "METRICS",
+    "TOKENIZERS",
+    "Corpus",
+    "Semantics",
+    "Tokenizer",
+    "caption_relevance",
+    "treebank",
+    "whitespace",
+    "words",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "MEAN_OF": "halation.semantics._semantics",
+        "METRICS": "halation.semantics._semantics",
+        "TOKENIZERS": "halation.semantics._tokenizers",
+        "Corpus": "halation.semantics._corpus",
+        "Semantics": "halation.semantics._semantics",
+        "Tokenizer": "halation.semantics._tokenizers",
+        "caption_relevance": "halation.semantics._semantics",
+        "treebank": "halation.semantics._tokenizers",
+        "whitespace": "halation.semantics._tokenizers",
+        "words": "halation.semantics._tokenizers",
+    },
+)

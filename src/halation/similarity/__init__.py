@@ -1,0 +1,49 @@
+"""How close are two Gaussians? One definition per similarity, shared by losses, evaluation and search.
+
+Every similarity is called as `similarity(a, b)` with `Gaussian`s or plain arrays (points), and gives (n_a, n_b)
+scores, bigger = closer. Those that an ordinary vector index can serve (`IndexedSimilarity`) also give the points to
+store and the points to search with.
+
+| similarity | score | points |
+|---|---|---|
+| cosine | cos(μ₁, μ₂) | yes |
+| l2 | −‖μ₁ − μ₂‖² | yes |
+| csd | −(‖μ₁ − μ₂‖² + Σσ₁² + Σσ₂²) | yes |
+| wasserstein2 | −(‖μ₁ − μ₂‖² + ‖σ₁ − σ₂‖²) | yes |
+| match_probability | mean over sample pairs of s(b − a·d) | |
+| sample_min, sample_mean, sample_max | −min, −mean, −max of the sample distances | |
+| expected_likelihood | −½ Σ (d²/(v₁+v₂) + ln(v₁+v₂)) | |
+| kl, reverse_kl, jeffreys, bhattacharyya | minus that divergence | |
+"""
+
+from __future__ import annotations
+
+from halation.similarity._divergences import bhattacharyya, expected_likelihood, jeffreys, kl, reverse_kl
+from halation.similarity._indexed import IndexedSimilarity, Similarity
+from halation.similarity._points import cosine, csd, l2, wasserstein2
+from halation.similarity._samples import (
+    match_log_likelihood,
+    match_probability,
+    sample_max,
+    sample_mean,
+    sample_min,
+)
+
+__all__ = [
+    "IndexedSimilarity",
+    "Similarity",
+    "bhattacharyya",
+    "cosine",
+    "csd",
+    "expected_likelihood",
+    "jeffreys",
+    "kl",
+    "l2",
+    "match_log_likelihood",
+    "match_probability",
+    "reverse_kl",
+    "sample_max",
+    "sample_mean",
+    "sample_min",
+    "wasserstein2",
+]

@@ -1,0 +1,163 @@
+"""Similarities by Monte Carlo: J samples of each side, the J² distances of a pair, one number from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from halation._arrays import Array
+from halation._errors import InputError, one_of
+from halation.gaussian import Gaussian
+from halation.similarity._geometry import by_tiles, gram_factors, in_place, product, widen
+
+__all__ = ["match_log_likelihood", "match_probability", "sample_max", "sample_mean", "sample_min"]
+
+Items = Gaussian | Array
+Reduce = Callable[[Tensor, slice, slice], Tensor]
+Variant = Literal["paper", "released"]
+EPSILON = 1e-6  # under the root of a distance, as PCME has it: the gradient of two equal samples stays finite
+
+
+def match_probability(
+    a: Items,
+    b: Items,
+    *,
+    scale: float | Tensor,
+    shift: float | Tensor,
+    samples: int = 7,
+    generator: torch.Generator | None = None,
+    variant: Variant = "paper",
+) -> Tensor:
+    """Probability that two items match, the mean over J² sample pairs of σ(shift − scale·d): (n_a, n_b).
+
+    d = √(‖z_a − z_b‖² + 1e-6). Chun et al., CVPR 2021 (PCME). `variant="released"` doubles the logit, as
+    the authors' code does. Each side is a `Gaussian`, from which `samples` samples are drawn with `generator`, or
+    samples already drawn (n, J, d), or points (n, d). Distances come from one Gram product per tile.
+
+    To score one gallery in blocks of queries, draw the gallery's samples once and pass them.
+
+    >>> match_probability([[0.0, 0.0]], [[1.0, 0.0], [0.9, 0.0]], scale=15.0, shift=15.0)
+    tensor([[0.5000, 0.8176]])
+    """
+    z_a, z_b = _draw(a, b, samples, generator)
+    factor = _logit_factor(variant)
+    slope, offset = -factor * scale, factor * shift
+
+    def reduce(distances: Tensor, rows: slice, columns: slice) -> Tensor:
+        here = in_place(distances, slope, offset)
+        logits = torch.add(torch.mul(distances, slope, out=here), offset, out=here)
+        return torch.sigmoid(logits, out=here).mean(dim=(0, 2))
+
+    return _over_sample_pairs(z_a, z_b, reduce)
+
+
+def match_log_likelihood(
+    a: Items,
+    b: Items,
+    matches: Tensor,
+    *,
+    scale: float | Tensor,
+    shift: float | Tensor,
+    samples: int = 7,
+    generator: torch.Generator | None = None,
+    variant: Variant = "paper",
+) -> Tensor:
+    """ln p where `matches` is True and ln(1 − p) where it is False, p the `match_probability`: (n_a, n_b).
+
+    Computed by logsumexp over the J² logits, so it stays finite where p rounds to 0 or 1.
+
+    >>> match_log_likelihood([[0.0]], [[1.0]], torch.tensor([[True]]), scale=5.0, shift=5.0)
+    tensor([[-0.6931]])
+    """
+    z_a, z_b = _draw(a, b, samples, generator)
+    factor = _logit_factor(variant)
+    sign = torch.where(matches, 1.0, -1.0).to(z_a.dtype)  # (n_a, n_b): 1 − σ(x) = σ(−x)
+    pairs = math.log(z_a.shape[1] * z_b.shape[1])
+    slope, offset = -factor * scale, factor * shift
+
+    def reduce(distances: Tensor, rows: slice, columns: slice) -> Tensor:
+        logits = sign[rows, None, columns] * (slope * distances + offset)  # (J, rows, K, columns)
+        return logsigmoid(logits).logsumexp(dim=(0, 2)) - pairs
+
+    return _over_sample_pairs(z_a, z_b, reduce)
+
+
+def sample_min(a: Items, b: Items, *, samples: int = 7, generator: torch.Generator | None = None) -> Tensor:
+    """Minus the smallest of the J² sample distances: (n_a, n_b).
+
+    >>> sample_min([[0.0]], torch.tensor([[[3.0], [5.0]]]))
+    tensor([[-3.]])
+    """
+    return _extreme(a, b, samples, generator, lambda d: -d.amin(dim=(0, 2)))
+
+
+def sample_mean(a: Items, b: Items, *, samples: int = 7, generator: torch.Generator | None = None) -> Tensor:
+    """Minus the mean of the J² sample distances: (n_a, n_b).
+
+    >>> sample_mean([[0.0]], torch.tensor([[[3.0], [5.0]]]))
+    tensor([[-4.]])
+    """
+    return _extreme(a, b, samples, generator, lambda d: -d.mean(dim=(0, 2)))
+
+
+def sample_max(a: Items, b: Items, *, samples: int = 7, generator: torch.Generator | None = None) -> Tensor:
+    """Minus the largest of the J² sample distances: (n_a, n_b).
+
+    >>> sample_max([[0.0]], torch.tensor([[[3.0], [5.0]]]))
+    tensor([[-5.]])
+    """
+    return _extreme(a, b, samples, generator, lambda d: -d.amax(dim=(0, 2)))
+
+
+def _extreme(
+    a: Items, b: Items, samples: int, generator: torch.Generator | None, reduce: Callable[[Tensor], Tensor]
+) -> Tensor:
+    z_a, z_b = _draw(a, b, samples, generator)
+    return _over_sample_pairs(z_a, z_b, lambda distances, rows, columns: reduce(distances))
+
+
+def _over_sample_pairs(z_a: Tensor, z_b: Tensor, reduce: Reduce) -> Tensor:
+    """`reduce` of the distances (J, rows, K, columns), tile by tile: (n_a, J, d), (n_b, K, d) → (n_a, n_b)."""
+    (n_a, j, d), (n_b, k, _) = z_a.shape, z_b.shape
+    # sample-major: what is reduced over lies in the outer axes
+    left, right = gram_factors(z_a.transpose(0, 1).reshape(j * n_a, d), z_b.transpose(0, 1).reshape(k * n_b, d))
+    left, right = -left.view(j, n_a, d + 2), right.view(k, n_b, d + 2)
+
+    def part(rows: slice, columns: slice) -> Tensor:
+        x = product(left[:, rows].flatten(0, 1), right[:, columns].flatten(0, 1))  # squared distances
+        here = in_place(x)
+        x = torch.sqrt(torch.add(torch.clamp(x, min=0, out=here), EPSILON, out=here), out=here)
+        return reduce(x.view(j, -1, k, columns.stop - columns.start), rows, columns)
+
+    return by_tiles(n_a, n_b, j * k, part)
+
+
+def _draw(a: Items, b: Items, samples: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    z_a, z_b = _samples_of(a, samples, generator), _samples_of(b, samples, generator)
+    if z_a.shape[2] != z_b.shape[2]:
+        raise InputError(f"the two sides have different dimensions: {z_a.shape[2]} and {z_b.shape[2]}")
+    dtype = torch.promote_types(z_a.dtype, z_b.dtype)
+    return z_a.to(dtype), z_b.to(dtype)
+
+
+def _samples_of(items: Items, samples: int, generator: torch.Generator | None) -> Tensor:
+    """(n, J, d): a Gaussian is drawn from, three axes are samples already, two are points (J = 1)."""
+    if not isinstance(items, Gaussian):
+        tensor = torch.as_tensor(items)
+        if tensor.ndim == 3:
+            return widen(tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype()))
+        items = Gaussian.point(items)
+    if items.is_point:
+        return widen(items.mean)[:, None]
+    if generator is None:
+        raise InputError("drawing samples needs a generator=torch.Generator(); or pass samples (n, J, d) you drew")
+    return widen(items.sample(samples, generator))
+
+
+def _logit_factor(variant: str) -> float:
+    return {"paper": 1.0, "released": 2.0}[one_of(variant, ("paper", "released"), "variant")]

@@ -1,0 +1,8 @@
+"""The questions behind the metrics, answered on real annotations; each study is a function that returns a result to print and write."""
+
+from __future__ import annotations
+
+from halation.studies._humans import HumansStudy, humans
+from halation.studies._positives import PositivesStudy, positives
+
+__all__ = ["HumansStudy", "PositivesStudy", "humans", "positives"]

@@ -1,0 +1,165 @@
+"""The command line as a person uses it: what it prints, where files go, what an error says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halation.cli import main
+from halation.cli._demo import sample_scores, sample_truth
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's folder: captions.jsonl and the scores of two models."""
+    path = tmp_path_factory.mktemp("user")
+    truth = sample_truth(images=30)
+    assert truth.captions is not None and truth.classes is not None and truth.class_names is not None
+    with (path / "captions.jsonl").open("w") as file:
+        for image in range(truth.n_images):
+            row = {
+                "image": f"{image}.jpg",
+                "captions": list(truth.captions[5 * image : 5 * image + 5]),
+                "classes": [name for name, here in zip(truth.class_names, truth.classes[image], strict=True) if here],
+            }
+            file.write(json.dumps(row) + "\n")
+    np.save(path / "a.npy", sample_scores(truth, 0.7, seed=1))
+    np.save(path / "b.npy", sample_scores(truth, 0.4, seed=2))
+    return path
+
+
+def run(*arguments: object) -> int:
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_evaluate_prints_a_table_and_writes_a_report(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    assert run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", "--out", out) == 0
+    printed = capsys.readouterr().out
+    for name in ("R@1", "PMRP", "ASP(tfidf)", "ASP(mean)", "rsum", "image → text", "30 images × 150 captions", "ζ = 0, 1, 2"):
+        assert name in printed
+    document = json.loads(out.read_text())
+    assert len(document["per_query"]["t2i"]["R@1"]) == 150
+
+
+def test_two_reports_are_compared(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in "ab":
+        assert run("evaluate", folder / f"{name}.npy", "--data", folder / "captions.jsonl", "--out", tmp_path / f"{name}.json") == 0
+    capsys.readouterr()
+    assert run("compare", tmp_path / "a.json", tmp_path / "b.json", "--out", tmp_path / "c.json") == 0
+    assert "difference" in capsys.readouterr().out
+    result = json.loads((tmp_path / "c.json").read_text())
+    assert result["t2i"]["R@10"]["difference"] > 0
+    assert 0 < result["t2i"]["R@10"]["p"] < 0.05
+
+
+@pytest.mark.parametrize(("shown", "mark"), [("markdown", "| R@1 |"), ("latex", r"\toprule"), ("json", '"halation-report/1"')])
+def test_the_table_is_printed_in_other_forms(folder: Path, capsys: pytest.CaptureFixture[str], shown: str, mark: str) -> None:
+    arguments = ("--metric", "R@1", "--metric", "ASP", "--format", shown, "--resamples", 20)
+    assert run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", *arguments) == 0
+    assert mark in capsys.readouterr().out
+
+
+def test_embeddings_are_measured_without_a_matrix(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    images = generator.standard_normal((30, 8)).astype(np.float32)
+    np.save(tmp_path / "i.npy", images)
+    np.save(tmp_path / "c.npy", np.repeat(images, 5, axis=0))
+    arguments = ("--images", tmp_path / "i.npy", "--captions", tmp_path / "c.npy", "--metric", "R@1", "--format", "json")
+    assert run("evaluate", *arguments, "--data", folder / "captions.jsonl") == 0
+    assert json.loads(capsys.readouterr().out)["results"]["t2i"]["R@1"]["value"] == 100.0
+
+
+def test_trec_files_are_written_on_request(folder: Path, tmp_path: Path) -> None:
+    arguments = ("--metric", "R@1", "--resamples", 0, "--trec", tmp_path / "trec")
+    assert run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", *arguments) == 0
+    assert {path.name for path in (tmp_path / "trec").iterdir()} == {"i2t.run", "i2t.qrels", "t2i.run", "t2i.qrels"}
+
+
+def bad_inputs(folder: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str], str]]:
+    data = folder / "captions.jsonl"
+    nan = np.load(folder / "a.npy")
+    nan[3, 4] = np.nan
+    np.save(tmp_path / "nan.npy", nan)
+    np.save(tmp_path / "flipped.npy", np.load(folder / "a.npy").T)
+    np.save(tmp_path / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    (tmp_path / "half.npy").write_bytes((folder / "a.npy").read_bytes()[:3000])
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "text.npy").write_text("no array")
+    lines = data.read_text().splitlines()
+    (tmp_path / "half.jsonl").write_text("\n".join(lines[:7]) + "\n" + lines[7][:30])
+    row = json.loads(lines[4])
+    (tmp_path / "lonely.jsonl").write_text("\n".join([*lines[:4], json.dumps({**row, "captions": []}), *lines[5:]]))
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, lines[0]]))
+    good = folder / "a.npy"
+    return {
+        "nan": (tmp_path / "nan.npy", ["--data", str(data)], r"nan.npy[3, 4] is nan"),
+        "flipped": (tmp_path / "flipped.npy", ["--data", str(data)], "transposed"),
+        "pickled": (tmp_path / "pickled.npy", ["--data", str(data)], "pickled"),
+        "half": (tmp_path / "half.npy", ["--data", str(data)], "written completely"),
+        "empty": (tmp_path / "empty.npy", ["--data", str(data)], "empty.npy"),
+        "text": (tmp_path / "text.npy", ["--data", str(data)], "text.npy"),
+        "absent": (tmp_path / "none.npy", ["--data", str(data)], "does not exist"),
+        "no data": (good, ["--data", str(tmp_path / "none.jsonl")], "does not exist"),
+        "half data": (good, ["--data", str(tmp_path / "half.jsonl")], "half.jsonl line 8"),
+        "no captions": (good, ["--data", str(tmp_path / "lonely.jsonl")], "lonely.jsonl line 5"),
+        "twice": (good, ["--data", str(tmp_path / "twice.jsonl")], "twice.jsonl line 31"),
+        "metric": (good, ["--data", str(data), "--metric", "ASP(cidr)"], "did you mean 'cider'"),
+        "protocol": (good, ["--data", str(data), "--protocol", "coco-5k"], "5,000 test images"),
+        "folds": (good, ["--data", str(data), "--folds", "99"], "folds must be"),
+    }
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["nan", "flipped", "pickled", "half", "empty", "text", "absent", "no data", "half data", "no captions", "twice", "metric", "protocol", "folds"],
+)
+def test_bad_input_is_one_clear_message_code_2_and_no_file(
+    case: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, arguments, message = bad_inputs(folder, tmp_path)[case]
+    before = set(tmp_path.iterdir())
+    assert run("evaluate", scores, *arguments, "--out", tmp_path / "report.json") == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert "Traceback" not in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_reports_of_different_data_are_not_compared(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", "--metric", "R@1", "--out", tmp_path / "a.json")
+    lines = (folder / "captions.jsonl").read_text().splitlines()
+    (tmp_path / "other.jsonl").write_text("\n".join(lines[:20]))
+    np.save(tmp_path / "b.npy", np.load(folder / "a.npy")[:20, :100])
+    run("evaluate", tmp_path / "b.npy", "--data", tmp_path / "other.jsonl", "--metric", "R@1", "--out", tmp_path / "b.json")
+    capsys.readouterr()
+    assert run("compare", tmp_path / "a.json", tmp_path / "b.json") == 2
+    assert "differ in fingerprint" in capsys.readouterr().err
+
+
+def test_a_damaged_report_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text('{"format": "halation-report/1"}')
+    assert run("compare", tmp_path / "a.json", tmp_path / "a.json") == 2
+    assert "a.json is a damaged halation report" in capsys.readouterr().err
+
+
+def test_the_demo_measures_and_compares(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("demo") == 0
+    printed = capsys.readouterr().out
+    assert "ASP(rouge-l)" in printed
+    assert "luck" in printed
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "halation", "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("halation ")

@@ -1,0 +1,15 @@
+"""A small world for evaluation tests: captions of its own, classes, seeded scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from halation.cli._demo import sample_scores, sample_truth
+from halation.relevance import Truth
+
+
+@pytest.fixture(scope="session")
+def world() -> tuple[np.ndarray, Truth]:
+    truth = sample_truth(images=60, seed=3)
+    return sample_scores(truth, noise=0.6, seed=4), truth

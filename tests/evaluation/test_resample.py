@@ -1,0 +1,95 @@
+"""Statistics of per-query values and their uncertainty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from halation.evaluation._resample import Queries, bootstrap, randomised_difference, statistic
+
+
+def queries(clusters: np.ndarray, folds: np.ndarray | None = None) -> Queries:
+    clusters = np.asarray(clusters)
+    return Queries(np.arange(len(clusters)), clusters, np.zeros(len(clusters), int) if folds is None else np.asarray(folds))
+
+
+def test_folds_are_averaged_and_not_pooled() -> None:
+    values = np.array([1.0, 1.0, 1.0, 0.0])
+    assert statistic(values, queries(np.arange(4), np.array([0, 0, 0, 1]))) == 0.5
+
+
+def test_queries_that_were_left_out_do_not_count() -> None:
+    assert statistic(np.array([1.0, np.nan, 0.0]), queries(np.arange(3))) == 0.5
+
+
+def test_the_median_rank_is_the_papers_floor() -> None:
+    assert statistic(np.array([1.0, 2.0, 5.0, 9.0]), queries(np.arange(4)), median=True) == 3.0
+
+
+def test_bootstrap_of_independent_queries_has_the_textbook_standard_error(rng: np.random.Generator) -> None:
+    values = rng.random(400)
+    drawn = bootstrap(values, queries(np.arange(400)), 4000, seed=1)
+    assert drawn.std() == pytest.approx(values.std() / np.sqrt(400), rel=0.05)
+    assert drawn.mean() == pytest.approx(values.mean(), abs=4 * values.std() / np.sqrt(400 * 4000))
+
+
+def test_captions_that_move_together_widen_the_interval(rng: np.random.Generator) -> None:
+    per_image = rng.random(100)
+    values = np.repeat(per_image, 5)  # five captions of an image always agree: only 100 values are independent
+    clustered = bootstrap(values, queries(np.repeat(np.arange(100), 5)), 2000, seed=1).std()
+    pretended = bootstrap(values, queries(np.arange(500)), 2000, seed=1).std()
+    assert clustered == pytest.approx(per_image.std() / 10, rel=0.1)
+    assert clustered == pytest.approx(np.sqrt(5) * pretended, rel=0.1)
+
+
+def test_bootstrap_resamples_within_folds() -> None:
+    values = np.array([0.0] * 10 + [1.0] * 10)
+    drawn = bootstrap(values, queries(np.arange(20), np.repeat([0, 1], 10)), 50, seed=0)
+    assert (drawn == 0.5).all()
+
+
+def test_bootstrap_of_the_median_rank_equals_drawing_by_hand(rng: np.random.Generator) -> None:
+    ranks = rng.integers(1, 50, 31).astype(float)
+    drawn = bootstrap(ranks, queries(np.arange(31)), 200, seed=5, median=True)
+    generator = np.random.default_rng(5)
+    by_hand = [np.floor(np.median(ranks[row])) for row in generator.integers(31, size=(200, 31))]
+    assert drawn.tolist() == by_hand
+
+
+def test_bootstrap_means_equal_drawing_by_hand(rng: np.random.Generator) -> None:
+    values = rng.random(12)
+    clusters = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4, 5, 6, 6])
+    drawn = bootstrap(values, queries(clusters), 100, seed=2)
+    generator = np.random.default_rng(2)
+    for value, images in zip(drawn, generator.integers(7, size=(100, 7)), strict=True):
+        chosen = np.concatenate([values[clusters == image] for image in images])
+        assert value == pytest.approx(chosen.mean(), rel=1e-12)
+
+
+def test_two_equal_systems_are_never_told_apart() -> None:
+    values = np.random.default_rng(0).random(50)
+    assert randomised_difference(values, values, queries(np.arange(50)), 500, seed=0) == 1.0
+
+
+def test_the_randomisation_test_agrees_with_exact_enumeration() -> None:
+    a = np.array([0.0, 0.2, 0.5, 0.1, 0.4, 0.3, 0.9, 0.2])
+    b = np.array([0.3, 0.1, 0.9, 0.3, 0.5, 0.8, 0.8, 0.6])
+    exact = stats.permutation_test(
+        (a - b, np.zeros(8)), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", vectorized=True, n_resamples=np.inf
+    ).pvalue  # fmt: skip
+    ours = randomised_difference(a, b, queries(np.arange(8)), 20_000, seed=0)
+    assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+
+
+def test_the_randomisation_test_is_honest_when_nothing_differs(rng: np.random.Generator) -> None:
+    small = 0
+    for trial in range(200):
+        a, b = rng.random((2, 60))
+        small += randomised_difference(a, b, queries(np.repeat(np.arange(20), 3)), 99, seed=trial) <= 0.1
+    assert stats.binomtest(small, 200, 0.1).pvalue > 1e-4
+
+
+def test_medians_are_compared_by_swapping_systems_too() -> None:
+    a = np.arange(1.0, 101.0)
+    assert randomised_difference(a + 50, a, queries(np.arange(100)), 200, seed=0, median=True) < 0.05

@@ -17,7 +17,11 @@ def coco_like(images: int = 5000) -> tuple[list[str], np.ndarray, str]:
     if REAL.is_file():
         rows = [json.loads(line) for line in REAL.read_text(encoding="utf-8").splitlines()[:images]]
         captions = [caption for row in rows for caption in row["captions"]]
-        return captions, np.repeat(np.arange(len(rows)), [len(row["captions"]) for row in rows]), "COCO 5K test captions"
+        return (
+            captions,
+            np.repeat(np.arange(len(rows)), [len(row["captions"]) for row in rows]),
+            "COCO 5K test captions",
+        )
     captions = made_up(5 * images)
     return captions, np.repeat(np.arange(images), 5), "made-up captions (the COCO test split is not at hand)"
 

@@ -21,12 +21,23 @@ def run() -> Iterator[Row]:
     taken = time.perf_counter() - start
     names = ", ".join(name for name in report.i2t if "ceiling" not in name and "adjusted" not in name)
     size = f"{truth.n_images:,} × {truth.n_captions:,}"
-    yield Row("report", f"every metric of the report, both directions, {size}, intervals included", f"{taken:.1f} s", "bar: 60 s", 60 / taken, 1)
+    yield Row(
+        "report",
+        f"every metric of the report, both directions, {size}, intervals included",
+        f"{taken:.1f} s",
+        "bar: 60 s",
+        60 / taken,
+        1,
+    )
     yield Row("report", "its metrics", names)
     yield Row("report", "peak memory beyond the scores", f"{peak_mb(_peak):,.0f} MB")
     start = time.perf_counter()
     halation.evaluate(images=images, captions=captions, truth=truth, metrics=["R@1", "R@5", "R@10", "R-P"])
-    yield Row("report", f"R@K and R-P from embeddings of {images.shape[1]} dimensions, in blocks, {size}", f"{time.perf_counter() - start:.1f} s")
+    yield Row(
+        "report",
+        f"R@K and R-P from embeddings of {images.shape[1]} dimensions, in blocks, {size}",
+        f"{time.perf_counter() - start:.1f} s",
+    )
 
 
 def _inputs() -> tuple[halation.Truth, np.ndarray, np.ndarray, np.ndarray]:
@@ -41,7 +52,9 @@ def _inputs() -> tuple[halation.Truth, np.ndarray, np.ndarray, np.ndarray]:
 
 def _small() -> tuple[np.ndarray, halation.Truth]:
     texts, image_of, _ = coco_like()
-    truth = halation.Truth.from_captions(texts[:200], image_of[:200], classes=np.eye(int(image_of[199]) + 1, dtype=bool))
+    truth = halation.Truth.from_captions(
+        texts[:200], image_of[:200], classes=np.eye(int(image_of[199]) + 1, dtype=bool)
+    )
     return np.random.default_rng(0).random((truth.n_images, 200), dtype=np.float32), truth
 
 

@@ -22,8 +22,17 @@ def run() -> Iterator[Row]:
     theirs = sample * seconds(lambda: _double_argsort(scores, relevance, sample), repeats=1)
     memory = peak_mb(_peak)
     what = f"ASP, both directions of {IMAGES:,} × {CAPTIONS:,}, {threads()} threads"
-    yield Row("metrics", what, f"{ours:.2f} s", f"double argsort per row in torch: {theirs:.1f} s (from every {sample}th query)", theirs / ours, 12)
-    yield Row("metrics", "its peak memory beyond the inputs", f"{memory:,.0f} MB", "bar: 1,024 MB", 1024 / max(memory, 1.0), 1)
+    yield Row(
+        "metrics",
+        what,
+        f"{ours:.2f} s",
+        f"double argsort per row in torch: {theirs:.1f} s (from every {sample}th query)",
+        theirs / ours,
+        12,
+    )
+    yield Row(
+        "metrics", "its peak memory beyond the inputs", f"{memory:,.0f} MB", "bar: 1,024 MB", 1024 / max(memory, 1.0), 1
+    )
 
 
 def _inputs() -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +56,8 @@ def _double_argsort(scores: np.ndarray, relevance: np.ndarray, every: int) -> No
         for start in range(0, len(s) // every, 250):
             rows = slice(start, min(start + 250, len(s) // every))
             ranks = [
-                torch.from_numpy(np.ascontiguousarray(m[rows])).argsort(dim=1, descending=True).argsort(dim=1) + 1 for m in (s, c)
+                torch.from_numpy(np.ascontiguousarray(m[rows])).argsort(dim=1, descending=True).argsort(dim=1) + 1
+                for m in (s, c)
             ]
             ratio = torch.minimum(*ranks) / torch.maximum(*ranks)
             ratio.mean(dim=1)

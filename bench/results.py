@@ -34,14 +34,17 @@ class Row:
 
 def markdown(rows: Iterable[Row]) -> str:
     import numba
+    import torch
 
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{module.__name__} {module.__version__}" for module in (np, numba, torch)]
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Ratios are taken side by side in one run; times are the best of some repeats on a machine that may be",
-        "shared, so compare ratios, not seconds.",
+        "Written by `make bench`. Ratios are taken side by side in one run; times are the best of some repeats on a",
+        "machine that may be shared, so compare ratios, not seconds.",
         "",
-        f"{datetime.date.today():%Y-%m-%d}, {machine()}, Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}",
+        f"{datetime.date.today():%Y-%m-%d}, {machine()}, {', '.join(versions)}",
     ]
     for group, members in groupby(rows, key=lambda row: row.group):
         lines += ["", f"## {group}", "", "| what | halation | against | ratio | bar |", "|---|---|---|---:|---|"]

@@ -34,7 +34,14 @@ def run() -> Iterator[Row]:
         if metric in oracles:
             oracle = oracles[metric](captions, image_of)
             ratio = oracle / (ours / pairs)
-            yield Row("caption relevance", f"`{metric}`, {size}", text, f"pycocoevalcap {1e6 * oracle:.0f} µs a pair", ratio, 1000)
+            yield Row(
+                "caption relevance",
+                f"`{metric}`, {size}",
+                text,
+                f"pycocoevalcap {1e6 * oracle:.0f} µs a pair",
+                ratio,
+                1000,
+            )
         else:
             yield Row("caption relevance", f"`{metric}`, {size}", text)
     yield from _dense(captions, image_of, size)
@@ -47,13 +54,24 @@ def _dense(captions: list[str], image_of: np.ndarray, size: str) -> Iterator[Row
     dense = seconds(lambda: _dense_tfidf(lambda: None), repeats=1)
     our_memory = peak_mb(_matrix_peak, "tfidf")
     dense_memory = peak_mb(_dense_tfidf)
-    yield Row("caption relevance", f"`tfidf`, {size}", f"{ours:.2f} s", f"dense arrays, one product with the mean vectors: {dense:.1f} s", dense / ours, 20)
+    yield Row(
+        "caption relevance",
+        f"`tfidf`, {size}",
+        f"{ours:.2f} s",
+        f"dense arrays, one product with the mean vectors: {dense:.1f} s",
+        dense / ours,
+        20,
+    )
     result = 4 * (int(image_of.max()) + 1) * len(captions) / 2**20
     ours_beyond, dense_beyond = our_memory - result, dense_memory - 2 * result  # the dense result is float64
     yield Row(
-        "caption relevance", "`tfidf`, memory beyond the result", f"{ours_beyond:,.0f} MB", f"dense arrays: {dense_beyond:,.0f} MB",
-        dense_beyond / max(ours_beyond, 1.0), 10,
-    )  # fmt: skip
+        "caption relevance",
+        "`tfidf`, memory beyond the result",
+        f"{ours_beyond:,.0f} MB",
+        f"dense arrays: {dense_beyond:,.0f} MB",
+        dense_beyond / max(ours_beyond, 1.0),
+        10,
+    )
 
 
 def _dense_tfidf(ready: Callable[[], None]) -> None:
@@ -87,7 +105,14 @@ def _training_blocks() -> Row:
         chosen = generator.choice(len(captions), batch, replace=False)
         times[batch] = seconds(lambda chosen=chosen: corpus.block(image_of[chosen], chosen), repeats=5)
     text = ", ".join(f"B = {batch}: {1000 * taken:.1f} ms" for batch, taken in times.items())
-    return Row("caption relevance", "`cider` on 566,000 training captions: fit and hold; (B, B) blocks", f"{memory:,.0f} MB; {text}", "bar: 4,096 MB", 4096 / memory, 1)
+    return Row(
+        "caption relevance",
+        "`cider` on 566,000 training captions: fit and hold; (B, B) blocks",
+        f"{memory:,.0f} MB; {text}",
+        "bar: 4,096 MB",
+        4096 / memory,
+        1,
+    )
 
 
 def _fit_peak(ready: Callable[[], None]) -> None:
@@ -153,7 +178,9 @@ def _bleu_oracle(captions: list[str], image_of: np.ndarray) -> float:
     def work() -> None:
         scorer = BleuScorer(n=4)
         scorer.crefs = cooked
-        scorer.ctest = [cook_test(candidate, refs, "closest", 4) for (candidate, _), refs in zip(pairs, cooked, strict=True)]
+        scorer.ctest = [
+            cook_test(candidate, refs, "closest", 4) for (candidate, _), refs in zip(pairs, cooked, strict=True)
+        ]
         scorer.compute_score(option="closest", verbose=0)
 
     return _per_pair(work)

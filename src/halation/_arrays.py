@@ -30,7 +30,10 @@ def to_numpy(values: Array) -> npt.NDArray[Any]:
         if str(values.dtype) == "torch.bfloat16":
             values = values.float()
         return np.asarray(values.numpy())
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"not an array: {error} (rows of different lengths?)") from None
 
 
 def as_scores(scores: Array, name: str = "scores") -> FloatArray:
@@ -58,6 +61,8 @@ def as_relevant(relevant: Array, shape: tuple[int, int], name: str = "relevant")
     matrix = to_numpy(relevant)
     _check_shape(matrix, shape, name)
     if matrix.dtype != np.bool_:
+        if matrix.dtype.kind not in "fiu":
+            raise InputError(f"{name} must be true or false, not {matrix.dtype}")
         marks = matrix.astype(np.bool_)
         if not all(np.array_equal(matrix[row], marks[row]) for row in range(shape[0])):  # row by row: no big temporary
             raise InputError(f"{name} must be true or false; for graded relevance use ndcg_at or asp")

@@ -6,9 +6,12 @@ whatever numba threading layer is installed, and compiles faster than `parallel=
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -21,8 +24,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a function once, without the interpreter lock, cached on disk; its Python form stays as `.py_func`."""
-    return cast(F, numba.njit(nogil=True, cache=True)(function))
+    """Compile a function once, without the interpreter lock, cached on disk; its Python form stays as `.py_func`.
+
+    numba's cache asks whether the function's own file has changed; kernels call kernels of other files, whose code is
+    compiled into theirs. So the cache is stamped with the state of the whole package: no edit leaves old code behind.
+    """
+    compiled = numba.njit(nogil=True, cache=True)(function)
+    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):
+        cache_file._source_stamp = _package_stamp()
+    return cast(F, compiled)
+
+
+@functools.cache
+def _package_stamp() -> tuple[float, int, int]:
+    """Newest change, total size and number of the package's source files."""
+    states = [path.stat() for path in Path(__file__).parent.rglob("*.py")]
+    return max(state.st_mtime for state in states), sum(state.st_size for state in states), len(states)
 
 
 def threads() -> int:
@@ -39,15 +57,39 @@ def over_rows(rows: int, work: Callable[[int, int], None], per_task: int | None 
     """Call `work(start, stop)` for consecutive ranges that cover 0..rows, on `threads()` threads.
 
     Ranges are small (four per thread unless `per_task` says otherwise) so that uneven rows balance out.
-    `work` must write to disjoint rows. The first exception is raised here.
+    `work` must write to disjoint rows. The first exception is raised here, when no thread works any more.
     """
     workers = threads()
     step = per_task or max(1, -(-rows // (4 * workers)))
     ranges = [(start, min(start + step, rows)) for start in range(0, rows, step)]
-    if workers == 1 or len(ranges) <= 1:
+    if workers == 1 or len(ranges) <= 1 or getattr(_here, "working", False):
         for start, stop in ranges:
             work(start, stop)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, start, stop) for start, stop in ranges]:
-            done.result()
+    running = [_pool(workers).submit(work, start, stop) for start, stop in ranges]
+    wait(running)  # all of them, also after an error: they write into the caller's arrays
+    for done in running:
+        done.result()
+
+
+_here = threading.local()  # .working is set on the threads of the pools: work within work stays on its thread
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads that stay: a report makes thousands of calls, and starting threads for each would take seconds."""
+    with _lock:
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers, "halation", lambda: setattr(_here, "working", True))
+        return _pools[workers]
+
+
+def _forget_pools() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)  # a forked child has none of its parent's threads

@@ -24,21 +24,43 @@ def text(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
     """Columns aligned for a terminal: the first to the left, the others to the right."""
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = [
-        "  ".join(value.ljust(width) if not column else value.rjust(width) for column, (value, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        "  ".join(
+            value.ljust(width) if not column else value.rjust(width)
+            for column, (value, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in [header, *rows]
     ]
     rule = "─" * max(map(len, lines))
-    return "\n".join([*([title, rule] if title else []), lines[0], rule, *lines[1:], *([rule, *notes] if notes else [])])
+    return "\n".join(
+        [*([title, rule] if title else []), lines[0], rule, *lines[1:], *([rule, *notes] if notes else [])]
+    )
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()) -> str:
+def markdown(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()
+) -> str:
     """GitHub's Markdown."""
     lines = [" | ".join(row) for row in (header, ["---", *["---:"] * (len(header) - 1)], *rows)]
     table = "\n".join(f"| {line.strip()} |" for line in lines)
     return "\n\n".join([*([title] if title else []), table, *(["<br>\n".join(notes)] if notes else [])]) + "\n"
 
 
-_LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "→": r"$\to$", "–": "--", "−": "$-$", "×": r"$\times$", "ζ": r"$\zeta$", "≤": r"$\le$", "τ": r"$\tau$", "…": r"\dots", "{": r"\{", "}": r"\}"}
+_LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "→": r"$\to$",
+    "–": "--",
+    "−": "$-$",
+    "×": r"$\times$",
+    "ζ": r"$\zeta$",
+    "≤": r"$\le$",
+    "τ": r"$\tau$",
+    "…": r"\dots",
+    "{": r"\{",
+    "}": r"\}",
+}
 
 
 def latex(header: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:

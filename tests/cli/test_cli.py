@@ -41,11 +41,22 @@ def run(*arguments: object) -> int:
     return 0
 
 
-def test_evaluate_prints_a_table_and_writes_a_report(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_evaluate_prints_a_table_and_writes_a_report(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     out = tmp_path / "report.json"
     assert run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", "--out", out) == 0
     printed = capsys.readouterr().out
-    for name in ("R@1", "PMRP", "ASP(tfidf)", "ASP(mean)", "rsum", "image → text", "30 images × 150 captions", "ζ = 0, 1, 2"):
+    for name in (
+        "R@1",
+        "PMRP",
+        "ASP(tfidf)",
+        "ASP(mean)",
+        "rsum",
+        "image → text",
+        "30 images × 150 captions",
+        "ζ = 0, 1, 2",
+    ):
         assert name in printed
     document = json.loads(out.read_text())
     assert len(document["per_query"]["t2i"]["R@1"]) == 150
@@ -53,7 +64,17 @@ def test_evaluate_prints_a_table_and_writes_a_report(folder: Path, capsys: pytes
 
 def test_two_reports_are_compared(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in "ab":
-        assert run("evaluate", folder / f"{name}.npy", "--data", folder / "captions.jsonl", "--out", tmp_path / f"{name}.json") == 0
+        assert (
+            run(
+                "evaluate",
+                folder / f"{name}.npy",
+                "--data",
+                folder / "captions.jsonl",
+                "--out",
+                tmp_path / f"{name}.json",
+            )
+            == 0
+        )
     capsys.readouterr()
     assert run("compare", tmp_path / "a.json", tmp_path / "b.json", "--out", tmp_path / "c.json") == 0
     assert "difference" in capsys.readouterr().out
@@ -62,19 +83,34 @@ def test_two_reports_are_compared(folder: Path, capsys: pytest.CaptureFixture[st
     assert 0 < result["t2i"]["R@10"]["p"] < 0.05
 
 
-@pytest.mark.parametrize(("shown", "mark"), [("markdown", "| R@1 |"), ("latex", r"\toprule"), ("json", '"halation-report/1"')])
-def test_the_table_is_printed_in_other_forms(folder: Path, capsys: pytest.CaptureFixture[str], shown: str, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("shown", "mark"), [("markdown", "| R@1 |"), ("latex", r"\toprule"), ("json", '"halation-report/1"')]
+)
+def test_the_table_is_printed_in_other_forms(
+    folder: Path, capsys: pytest.CaptureFixture[str], shown: str, mark: str
+) -> None:
     arguments = ("--metric", "R@1", "--metric", "ASP", "--format", shown, "--resamples", 20)
     assert run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", *arguments) == 0
     assert mark in capsys.readouterr().out
 
 
-def test_embeddings_are_measured_without_a_matrix(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_embeddings_are_measured_without_a_matrix(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     generator = np.random.default_rng(0)
     images = generator.standard_normal((30, 8)).astype(np.float32)
     np.save(tmp_path / "i.npy", images)
     np.save(tmp_path / "c.npy", np.repeat(images, 5, axis=0))
-    arguments = ("--images", tmp_path / "i.npy", "--captions", tmp_path / "c.npy", "--metric", "R@1", "--format", "json")
+    arguments = (
+        "--images",
+        tmp_path / "i.npy",
+        "--captions",
+        tmp_path / "c.npy",
+        "--metric",
+        "R@1",
+        "--format",
+        "json",
+    )
     assert run("evaluate", *arguments, "--data", folder / "captions.jsonl") == 0
     assert json.loads(capsys.readouterr().out)["results"]["t2i"]["R@1"]["value"] == 100.0
 
@@ -121,7 +157,22 @@ def bad_inputs(folder: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str],
 
 @pytest.mark.parametrize(
     "case",
-    ["nan", "flipped", "pickled", "half", "empty", "text", "absent", "no data", "half data", "no captions", "twice", "metric", "protocol", "folds"],
+    [
+        "nan",
+        "flipped",
+        "pickled",
+        "half",
+        "empty",
+        "text",
+        "absent",
+        "no data",
+        "half data",
+        "no captions",
+        "twice",
+        "metric",
+        "protocol",
+        "folds",
+    ],
 )
 def test_bad_input_is_one_clear_message_code_2_and_no_file(
     case: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -136,12 +187,32 @@ def test_bad_input_is_one_clear_message_code_2_and_no_file(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_reports_of_different_data_are_not_compared(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("evaluate", folder / "a.npy", "--data", folder / "captions.jsonl", "--metric", "R@1", "--out", tmp_path / "a.json")
+def test_reports_of_different_data_are_not_compared(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(
+        "evaluate",
+        folder / "a.npy",
+        "--data",
+        folder / "captions.jsonl",
+        "--metric",
+        "R@1",
+        "--out",
+        tmp_path / "a.json",
+    )
     lines = (folder / "captions.jsonl").read_text().splitlines()
     (tmp_path / "other.jsonl").write_text("\n".join(lines[:20]))
     np.save(tmp_path / "b.npy", np.load(folder / "a.npy")[:20, :100])
-    run("evaluate", tmp_path / "b.npy", "--data", tmp_path / "other.jsonl", "--metric", "R@1", "--out", tmp_path / "b.json")
+    run(
+        "evaluate",
+        tmp_path / "b.npy",
+        "--data",
+        tmp_path / "other.jsonl",
+        "--metric",
+        "R@1",
+        "--out",
+        tmp_path / "b.json",
+    )
     capsys.readouterr()
     assert run("compare", tmp_path / "a.json", tmp_path / "b.json") == 2
     assert "differ in fingerprint" in capsys.readouterr().err

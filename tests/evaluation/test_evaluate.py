@@ -15,7 +15,8 @@ from halation.evaluation import Rankings, Report, evaluate
 from halation.relevance import Truth
 
 World = tuple[np.ndarray, Truth]
-KEYS = "R@1 R@5 R@10 MedR R-P mAP@R nDCG@10 PMRP ASP(tfidf) ASP(cider) ASP(bleu4) ASP(rouge-l) ASP(mean)".split()
+KEYS = ["R@1", "R@5", "R@10", "MedR", "R-P", "mAP@R", "nDCG@10", "PMRP"]
+KEYS += ["ASP(tfidf)", "ASP(cider)", "ASP(bleu4)", "ASP(rouge-l)", "ASP(mean)"]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,9 @@ def test_folds_are_separate_galleries_averaged(world: World) -> None:
     assert folded.about["gallery"] == {"i2t": [100] * 3, "t2i": [20] * 3}
 
 
-@pytest.mark.parametrize("convert", [torch.from_numpy, lambda x: x.astype(np.float64), lambda x: x.tolist(), np.asfortranarray])
+@pytest.mark.parametrize(
+    "convert", [torch.from_numpy, lambda x: x.astype(np.float64), lambda x: x.tolist(), np.asfortranarray]
+)
 def test_scores_may_come_as_tensors_lists_or_any_layout(world: World, report: Report, convert) -> None:
     again = evaluate(convert(world[0]), world[1], resamples=0)
     assert results_of(again) == pytest.approx(results_of(report))
@@ -118,11 +121,15 @@ def test_scores_may_come_as_tensors_lists_or_any_layout(world: World, report: Re
 def test_half_precision_scores_rank_as_their_values(world: World) -> None:
     scores, truth = world
     half = scores.astype(np.float16)
-    assert results_of(evaluate(half, truth, resamples=0)) == results_of(evaluate(half.astype(np.float64), truth, resamples=0))
+    assert results_of(evaluate(half, truth, resamples=0)) == results_of(
+        evaluate(half.astype(np.float64), truth, resamples=0)
+    )
 
 
 def test_shifted_and_scaled_scores_give_the_same_report(world: World, report: Report) -> None:
-    assert results_of(evaluate(1e6 * world[0].astype(np.float64) - 3e7, world[1], resamples=0)) == pytest.approx(results_of(report))
+    assert results_of(evaluate(1e6 * world[0].astype(np.float64) - 3e7, world[1], resamples=0)) == pytest.approx(
+        results_of(report)
+    )
 
 
 def test_embeddings_in_blocks_give_the_report_of_their_score_matrix(world: World, rng: np.random.Generator) -> None:
@@ -132,7 +139,9 @@ def test_embeddings_in_blocks_give_the_report_of_their_score_matrix(world: World
     assert results_of(from_points) == pytest.approx(results_of(evaluate(images @ captions.T, truth, resamples=0)))
 
 
-def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwise(world: World, rng: np.random.Generator) -> None:
+def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwise(
+    world: World, rng: np.random.Generator
+) -> None:
     from halation import Gaussian, similarity
 
     truth = world[1]
@@ -144,7 +153,14 @@ def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwis
     by_default = evaluate(images=clouds[0], captions=clouds[1], truth=truth, metrics=["R@5", "R-P"], resamples=0)
     scores = similarity.csd(*clouds)
     assert results_of(by_default) == results_of(evaluate(scores, truth, ["R@5", "R-P"], resamples=0))
-    told = evaluate(images=clouds[0], captions=clouds[1], truth=truth, similarity=similarity.wasserstein2, metrics=["R@5"], resamples=0)
+    told = evaluate(
+        images=clouds[0],
+        captions=clouds[1],
+        truth=truth,
+        similarity=similarity.wasserstein2,
+        metrics=["R@5"],
+        resamples=0,
+    )
     assert results_of(told) == results_of(evaluate(similarity.wasserstein2(*clouds), truth, ["R@5"], resamples=0))
 
 
@@ -183,7 +199,9 @@ def test_images_without_classes_leave_pmrp_and_the_report_says_so(world: World) 
 def test_a_single_zeta_is_named_apart_from_the_mean_of_three(world: World) -> None:
     scores, truth = world
     got = evaluate(scores, truth, ["PMRP", "PMRP(2)"], resamples=0)
-    assert got.i2t["PMRP(2)"] == pytest.approx(100 * metrics.pmrp(scores, truth.classes, truth.caption_classes, zeta=2).mean())
+    assert got.i2t["PMRP(2)"] == pytest.approx(
+        100 * metrics.pmrp(scores, truth.classes, truth.caption_classes, zeta=2).mean()
+    )
     assert "not comparable" in str(got)
 
 
@@ -233,9 +251,9 @@ BAD = {
     "folds": (lambda s, t: evaluate(s, t, folds=0), "folds"),
     "resamples": (lambda s, t: evaluate(s, t, resamples=-1), "resamples"),
     "own relevance": (lambda s, t: evaluate(s, t, relevance={"x": s.T}), "relevance 'x' has shape"),
-    "similarity": (lambda s, t: evaluate(images=s, captions=s.T, truth=t, similarity=lambda a, b: b), "one row per image"),
+    "similarity": (lambda s, t: evaluate(images=s, captions=s.T, truth=t, similarity=lambda _, b: b), "one row per"),
     "no texts": (lambda s, t: evaluate(s, t.replace(captions=None), ["ASP"]), "no caption texts"),
-    "no classes": (lambda s, t: evaluate(s, t.replace(classes=None, class_names=None, annotated=None), ["PMRP"]), "needs the classes"),
+    "no classes": (lambda s, t: evaluate(s, t.replace(classes=None, annotated=None), ["PMRP"]), "needs the classes"),
 }  # fmt: skip
 
 
@@ -249,11 +267,24 @@ def test_bad_input_is_told_clearly(case: str, world: World) -> None:
 def test_a_query_without_an_answer_is_an_error_unless_declared(rng: np.random.Generator) -> None:
     truth = Truth.from_pairs([(0, 0), (1, 1)], n_images=3, n_captions=2)
     scores = rng.random((3, 2))
-    with pytest.raises(InputError, match=r"1 image queries have no positive, the first is image 2 \(row 2\).*answerable"):
+    with pytest.raises(
+        InputError, match=r"1 image queries have no positive, the first is image 2 \(row 2\).*answerable"
+    ):
         evaluate(scores, truth)
     declared = evaluate(scores, truth.answerable(), ["R@1"], resamples=0)
     assert len(declared.queries["i2t"]) == 2
     assert "not asked" in str(declared)
+
+
+def test_whole_rankings_measure_as_the_scores_they_came_from(world: World, report: Report) -> None:
+    scores, truth = world
+    i2t = {image: np.argsort(-row, kind="stable").tolist() for image, row in zip(truth.image_ids, scores, strict=True)}
+    t2i = {
+        caption: np.argsort(-row, kind="stable").tolist()
+        for caption, row in zip(truth.caption_ids, scores.T, strict=True)
+    }
+    again = evaluate(Rankings.from_ids(i2t, t2i, truth), truth, resamples=0)
+    assert results_of(again) == pytest.approx(results_of(report))
 
 
 def test_truncated_rankings_are_refused(world: World) -> None:
@@ -273,5 +304,7 @@ def test_truncated_rankings_are_refused(world: World) -> None:
 
 def test_progress_reaches_its_total(world: World) -> None:
     seen: dict[str, tuple[int, int]] = {}
-    evaluate(*world, ["R@1"], folds=2, resamples=0, progress=lambda what, done, total: seen.__setitem__(what, (done, total)))
+    evaluate(
+        *world, ["R@1"], folds=2, resamples=0, progress=lambda what, done, total: seen.__setitem__(what, (done, total))
+    )
     assert seen == {"image → text": (60, 60), "text → image": (300, 300)}

@@ -27,14 +27,19 @@ def expected(world: World, direction: str) -> tuple[float, float]:
     scores, relevant = world[0], world[1].positives("i2t")
     if direction == "t2i":
         scores, relevant = scores.T, relevant.T
-    return float(metrics.average_precision(scores, relevant).mean()), float(metrics.recall_at(scores, relevant, 10).mean())
+    return float(metrics.average_precision(scores, relevant).mean()), float(
+        metrics.recall_at(scores, relevant, 10).mean()
+    )
 
 
 def test_ranx_reads_the_ranking(world: World, files: tuple[str, Path, Path]) -> None:
     ranx = pytest.importorskip("ranx")
     direction, run, qrels = files
     got = ranx.evaluate(
-        ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec"), ["map", "recall@10"], make_comparable=True
+        ranx.Qrels.from_file(str(qrels), kind="trec"),
+        ranx.Run.from_file(str(run), kind="trec"),
+        ["map", "recall@10"],
+        make_comparable=True,
     )
     assert (got["map"], got["recall@10"]) == pytest.approx(expected(world, direction), abs=1e-9)
 
@@ -43,7 +48,9 @@ def test_ir_measures_reads_the_ranking(world: World, files: tuple[str, Path, Pat
     ir_measures = pytest.importorskip("ir_measures")
     direction, run, qrels = files
     measures = [ir_measures.AP, ir_measures.R @ 10]
-    got = ir_measures.calc_aggregate(measures, ir_measures.read_trec_qrels(str(qrels)), ir_measures.read_trec_run(str(run)))
+    got = ir_measures.calc_aggregate(
+        measures, ir_measures.read_trec_qrels(str(qrels)), ir_measures.read_trec_run(str(run))
+    )
     assert [got[measure] for measure in measures] == pytest.approx(expected(world, direction), abs=1e-9)
 
 

@@ -18,6 +18,7 @@ from torch.distributions import Normal, kl_divergence
 from halation import Gaussian, InputError, similarity
 from halation.similarity import _geometry
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "losses"
 INDEXED = ["cosine", "csd", "l2", "wasserstein2"]
 DENSITIES = ["bhattacharyya", "expected_likelihood", "jeffreys", "kl", "reverse_kl"]
 
@@ -106,21 +107,21 @@ def test_csd_is_the_mean_squared_distance_of_samples() -> None:
     torch.testing.assert_close(similarity.csd(a, b), -squared, rtol=0.05, atol=0)
 
 
-def test_csd_equals_the_published_implementation(shared_golden: Path) -> None:
-    z = np.load(shared_golden / "pcmepp.npz")
+def test_csd_equals_the_published_implementation() -> None:
+    z = np.load(GOLDEN / "pcmepp.npz")
     a, b = (Gaussian(z[f"n8/mu_{s}"].astype(float), z[f"n8/logvar_{s}"].astype(float)) for s in "it")
     np.testing.assert_allclose(similarity.csd(a, b), -z["n8/csd_matrix"], rtol=1e-9)
     np.testing.assert_allclose(similarity.csd(a, b), z["n8/eval_neg_csd_sims"], rtol=1e-7)  # ran in float32
     np.testing.assert_allclose(similarity.csd(a.to(torch.float32), b.to(torch.float32)), -z["n8/csd_matrix"], rtol=1e-5)
 
 
-def test_match_probability_equals_the_published_implementations(shared_golden: Path) -> None:
-    z = np.load(shared_golden / "pcmepp.npz")
+def test_match_probability_equals_the_published_implementations() -> None:
+    z = np.load(GOLDEN / "pcmepp.npz")
     given_samples = [torch.from_numpy(z[f"n8/z_{s}"]) for s in "it"]
     ours = similarity.match_probability(*given_samples, scale=5.0, shift=5.0, variant="released")
     # the released PCME++ evaluation has no epsilon under its root: 1e-6 moves a probability by a few 1e-6
     np.testing.assert_allclose(16 * ours, z["n8/eval_matching_prob_sims_sum16"], rtol=2e-5)
-    z = np.load(shared_golden / "pcme_loss.npz")
+    z = np.load(GOLDEN / "pcme_loss.npz")
     for dtype, rtol in (("float64", 1e-9), ("float32", 1e-5)):
         samples = [
             Gaussian.from_log_std(

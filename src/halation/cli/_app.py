@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -59,32 +59,36 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Image-text retrieval where many answers are right: measure, compare, study."""
 
 
 Data = Annotated[Path, typer.Option(help="captions.jsonl, a COCO or Karpathy JSON, or a Flickr8k, COCO or CUB folder.")]
-Out = Annotated[Optional[Path], typer.Option(help="Also write the result to this JSON file.")]
+Out = Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")]
 Shown = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
 
 
 @app.command()
 def evaluate(
-    scores: Annotated[Optional[Path], typer.Argument(help="(images, captions) matrix as .npy, bigger = closer.")] = None,
+    scores: Annotated[Path | None, typer.Argument(help="(images, captions) matrix as .npy, bigger = closer.")] = None,
     data: Data = Path("captions.jsonl"),
-    images: Annotated[Optional[Path], typer.Option(help="Image embeddings .npy, instead of SCORES (cosine).")] = None,
-    captions: Annotated[Optional[Path], typer.Option(help="Caption embeddings .npy, with --images.")] = None,
-    split: Annotated[Optional[str], typer.Option(help="Which split, where the data has several.")] = None,
-    protocol: Annotated[Optional[str], typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")] = None,
-    metric: Annotated[Optional[list[str]], typer.Option(help='Only these, e.g. "R@1" or "ASP(cider)"; repeatable.')] = None,
-    folds: Annotated[Optional[int], typer.Option(help="Average over this many sequential folds of images.")] = None,
-    tokenizer: Annotated[Optional[str], typer.Option(help="Tokenizer for ASP: words, treebank or whitespace.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Image embeddings .npy, instead of SCORES (cosine).")] = None,
+    captions: Annotated[Path | None, typer.Option(help="Caption embeddings .npy, with --images.")] = None,
+    split: Annotated[str | None, typer.Option(help="Which split, where the data has several.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help='Only these, e.g. "R@1" or "ASP(cider)"; repeatable.')
+    ] = None,
+    folds: Annotated[int | None, typer.Option(help="Average over this many sequential folds of images.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer for ASP: words, treebank or whitespace.")] = None,
     resamples: Annotated[int, typer.Option(help="Bootstrap draws for the intervals; 0 for none.")] = 1000,
     seed: Seed = 0,
     out: Out = None,
-    trec: Annotated[Optional[Path], typer.Option(help="Also write TREC run and qrels files into this folder.")] = None,
+    trec: Annotated[Path | None, typer.Option(help="Also write TREC run and qrels files into this folder.")] = None,
     shown: Shown = Format.table,
 ) -> None:
     """Measure a score matrix (or two sets of embeddings) with every metric of the field."""
@@ -157,7 +161,7 @@ def demo() -> None:
 @study.command()
 def positives(
     data: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions, categories and CxC ground truth.")],
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path("."),
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path(),
 ) -> None:
     """How many unannotated matches does each relevance find, at what price in false ones?"""
     from halation.studies import positives as run_study
@@ -172,7 +176,7 @@ def positives(
 @study.command()
 def humans(
     data: Annotated[Path, typer.Option(help="Flickr8k folder with its Expert and CrowdFlower judgements.")],
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path("."),
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
 ) -> None:
     """Which relevance ranks image-caption pairs as people do?"""
     from halation.studies import humans as run_study
@@ -198,13 +202,7 @@ def _writable(path: Path | None) -> None:
 
 
 def _show(result, shown: Format) -> None:  # type: ignore[no-untyped-def]
-    render = {
-        Format.table: str,
-        Format.markdown: lambda r: r.to_markdown(),
-        Format.latex: lambda r: r.to_latex(),
-        Format.json: lambda r: r.to_json(),
-    }
-    print(render[shown](result))
+    print(result if shown is Format.table else getattr(result, f"to_{shown.value}")())
 
 
 def _write_trec(folder: Path, matrix, truth) -> None:  # type: ignore[no-untyped-def]

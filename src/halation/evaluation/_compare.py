@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from halation import _table
 from halation._errors import InputError
 from halation._files import write_text
-from halation import _table
 from halation.evaluation._report import Report, is_count, is_derived
 from halation.evaluation._resample import bootstrap, randomised_difference
 
@@ -65,7 +65,8 @@ class Comparison:
         """How to read the table."""
         return [
             "difference = B − A with its 95 % interval (paired bootstrap over images)",
-            f"p: paired randomisation test over images, two-sided, {self.resamples:,} draws, not corrected for the number of metrics",
+            f"p: paired randomisation test over images, two-sided, {self.resamples:,} draws; "
+            "not corrected for the number of metrics",
         ]
 
     def _directions(self) -> list[tuple[str, Mapping[str, Difference]]]:
@@ -91,8 +92,9 @@ def compare(report_a: Report, report_b: Report, *, resamples: int = 5000, seed: 
     for what in ("fingerprint", "protocol", "folds"):
         if report_a.about.get(what) != report_b.about.get(what):
             raise InputError(
-                f"the reports differ in {what} ({_brief(report_a.about.get(what))} and {_brief(report_b.about.get(what))}): "
-                "they do not measure the same queries against the same truth; evaluate both with the same --data and --protocol"
+                f"the reports differ in {what} ({_brief(report_a.about.get(what))} and "
+                f"{_brief(report_b.about.get(what))}): they do not measure the same queries against the same truth; "
+                "evaluate both with the same --data and --protocol"
             )
     if resamples < 1:
         raise InputError(f"resamples must be at least 1, not {resamples}")
@@ -117,7 +119,9 @@ def _compare_direction(a: Report, b: Report, direction: str, resamples: int, see
             continue
         other, median, scale = b.per_query[direction][metric], is_count(metric), 1.0 if is_count(metric) else 100.0
         if median:
-            draws = bootstrap(other, queries, resamples, seed, median=True) - bootstrap(column, queries, resamples, seed, median=True)
+            draws = bootstrap(other, queries, resamples, seed, median=True) - bootstrap(
+                column, queries, resamples, seed, median=True
+            )
         else:
             draws = bootstrap(other - column, queries, resamples, seed)
         low, high = np.nanpercentile(scale * draws, (2.5, 97.5))

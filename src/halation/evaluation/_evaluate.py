@@ -57,7 +57,9 @@ def evaluate(
     (100.0, 66.66666666666666, 75.0)
     """
     if truth is None:
-        raise InputError("evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.relevance.read(path)")
+        raise InputError(
+            "evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.relevance.read(path)"
+        )
     if resamples < 0:
         raise InputError(f"resamples must be 0 or more, not {resamples}")
     source = _source(scores, images, captions, similarity)
@@ -88,8 +90,8 @@ def evaluate(
         "relevance": described,
         "notes": _notes(truth, specs, described),
     }
-    queries = {direction: asked_queries for direction, (asked_queries, _) in values.items()}
-    per_query = {direction: columns for direction, (_, columns) in values.items()}
+    queries = {str(direction): asked_queries for direction, (asked_queries, _) in values.items()}
+    per_query = {str(direction): columns for direction, (_, columns) in values.items()}
     return Report(about, queries, per_query, resamples, seed)
 
 
@@ -145,7 +147,11 @@ def _measure_folds(
     total = sum(len(fold.truth.queries(direction)) for fold in folds)
     done = 0
     for number, fold in enumerate(folds):
-        columns.append(measure(fold, direction, specs, lambda step, before=done: progress(label, before + step, total)))
+
+        def step(measured: int, before: int = done) -> None:
+            progress(label, before + measured, total)
+
+        columns.append(measure(fold, direction, specs, step))
         asked = fold.truth.queries(direction)
         done += len(asked)
         items.append((fold.images if direction == "i2t" else fold.captions)[asked])
@@ -170,8 +176,12 @@ def _notes(truth: Truth, specs: list[Spec], described: Mapping[str, str]) -> lis
             if len(spec.zetas) > 1:
                 kind, protocol, other = "mean over ζ = ", "PCME's", "a single ζ"
             bare = ~truth.annotated
-            left = f"; {bare.sum():,} images and {bare[truth.image_of].sum():,} captions without classes left out" if bare.any() else ""
+            left = (
+                f"; {bare.sum():,} images and {bare[truth.image_of].sum():,} captions without classes left out"
+                if bare.any()
+                else ""
+            )
             notes.append(f"{spec.name}: {kind}{zetas} ({protocol} protocol, not comparable with {other}){left}")
     if described:
-        notes.append("ASP by " + "; ".join(f"{name}: {text}" for name, text in described.items()))
+        notes.append("ASP by " + "; ".join(described.values()))
     return notes

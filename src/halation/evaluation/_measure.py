@@ -66,9 +66,7 @@ class Fold:
         return self.images[self.truth.image_of]
 
 
-def measure(
-    fold: Fold, direction: Direction, specs: list[Spec], step: Callable[[int], None]
-) -> dict[str, FloatArray]:
+def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[[int], None]) -> dict[str, FloatArray]:
     """Per-query values of every metric, in the order of `fold.truth.queries(direction)`."""
     truth = fold.truth
     queries = truth.queries(direction)

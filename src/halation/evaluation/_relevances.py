@@ -100,7 +100,7 @@ def relevance_sources(
     fitted: dict[str, Source] = {}
     for name in names:
         if name in own:
-            sources[name], said[name] = Matrix(own[name]), "given by the caller"
+            sources[name], said[name] = Matrix(own[name]), f"{name} (given by the caller)"
             if sources[name].shape != (truth.n_images, truth.n_captions):
                 raise InputError(
                     f"the relevance {name!r} has shape {sources[name].shape}, "
@@ -112,10 +112,10 @@ def relevance_sources(
             if part not in fitted:
                 semantics = Semantics.fit(truth.captions, truth.image_of, part, tokenizer=tokenizer)
                 fitted[part] = Remembered(Semantic(semantics.corpus()))
-                said[part] = f"{semantics.tokenizer} tokens" if part != "sentence" else "MiniLM sentence embeddings"
+                said[part] = semantics.description
         if name == "mean":
             sources[name] = Mean(tuple(fitted[part] for part in MEAN_OF))
-            said[name] = "mean of " + ", ".join(MEAN_OF) if tokenizer is None else f"mean, {tokenizer} tokens"
+            said[name] = "mean of " + ", ".join(said[part] for part in MEAN_OF)
         else:
             sources[name] = fitted[name]
     return sources, {name: said[name] for name in names}
@@ -126,7 +126,7 @@ def _mean(blocks: list[FloatArray]) -> FloatArray:
     for block in blocks[1:]:
         total += block
     total /= np.float32(len(blocks))
-    return total
+    return np.asarray(total)
 
 
 def _consecutive(indices: IntArray) -> bool:

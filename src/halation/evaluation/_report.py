@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from halation import _table
 from halation._arrays import FloatArray
 from halation._errors import InputError, one_of
 from halation._files import read_json, write_text
-from halation import _table
 from halation.evaluation._resample import Queries, bootstrap, statistic
+from halation.relevance import Direction
 
 __all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
 
-DIRECTIONS = ("i2t", "t2i")
+DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
 RECALLS = ("R@1", "R@5", "R@10")
 FORMAT = "halation-report/1"
 CEILING, ADJUSTED = " ceiling", " adjusted"
@@ -46,7 +47,7 @@ class Results(Mapping[str, float]):
         return self._values[self._known(name)]
 
     def __contains__(self, name: object) -> bool:
-        return (name.replace("ASP", "ASP(tfidf)") if name == "ASP" else name) in self._values  # type: ignore[union-attr]
+        return ("ASP(tfidf)" if name == "ASP" else name) in self._values
 
     def interval(self, name: str) -> tuple[float, float]:
         """The 95 % bootstrap interval, or (nan, nan) where none was computed."""
@@ -172,7 +173,9 @@ class Report:
         )
         protocol = f"{about['protocol']} on " if about.get("protocol") else ""
         folds = f", {about['folds']} folds averaged" if about.get("folds", 1) > 1 else ""
-        return f"{protocol}{about['truth']}: {about['images']:,} images × {about['captions']:,} captions, {queries}{folds}"
+        return (
+            f"{protocol}{about['truth']}: {about['images']:,} images × {about['captions']:,} captions, {queries}{folds}"
+        )
 
     def notes(self) -> list[str]:
         """What a reader must know to compare the numbers."""
@@ -206,7 +209,7 @@ class Report:
         return _table.cell(results[name], *results.interval(name))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The whole report as JSON text, per-query values included; with `path` also written there, whole or not at all."""
+        """The whole report as JSON text, per-query values included; with `path` also written there."""
         text = json.dumps(self._document(), ensure_ascii=False, allow_nan=False)
         if path is not None:
             write_text(path, text + "\n")
@@ -242,10 +245,12 @@ class Report:
         """Read back what `to_json` wrote to a file."""
         document = read_json(source)
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise InputError(f"{source} is not a halation report (no \"format\": \"{FORMAT}\")")
+            raise InputError(f'{source} is not a halation report (no "format": "{FORMAT}")')
         try:
             queries = {
-                direction: Queries(*(np.asarray(columns[key], dtype=np.int64) for key in ("items", "clusters", "folds")))
+                direction: Queries(
+                    *(np.asarray(columns[key], dtype=np.int64) for key in ("items", "clusters", "folds"))
+                )
                 for direction, columns in document["queries"].items()
             }
             per_query = {
@@ -256,9 +261,13 @@ class Report:
             for direction, columns in per_query.items():
                 for name, column in columns.items():
                     if column.shape != (len(queries[direction]),):
-                        raise ValueError(f"{direction} {name} has {column.size} values for {len(queries[direction])} queries")
+                        raise ValueError(
+                            f"{direction} {name} has {column.size} values for {len(queries[direction])} queries"
+                        )
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{source} is a damaged halation report ({error!r}); run `halation evaluate` again") from None
+            raise InputError(
+                f"{source} is a damaged halation report ({error!r}); run `halation evaluate` again"
+            ) from None
         return report
 
 

@@ -1,7 +1,7 @@
-"""Statistics of per-query values, and how sure they are: resampling images, because an image's captions are not independent.
+"""Statistics of per-query values, and how sure they are: images are resampled, as their captions are not independent.
 
-A query belongs to a cluster (its image) and to a fold. A statistic is computed within each fold and averaged over folds,
-which is what "COCO 1K" means; without folds there is one fold.
+A query belongs to a cluster (its image) and to a fold. A statistic is computed within each fold and averaged over
+folds, which is what "COCO 1K" means; without folds there is one fold.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def _weights(clusters: int, resamples: int, seed: int) -> Iterator[npt.NDArray[n
         yield counts.reshape(size, clusters).astype(np.float64)
 
 
-def _weighted_floor_median(
-    ascending: FloatArray, weights: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _weighted_floor_median(ascending: FloatArray, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """floor(median) of the multiset in which `ascending[j]` occurs `weights[b, j]` times, for every b."""
     reached = np.cumsum(weights, axis=1)  # (b, q)
     total = reached[:, -1]

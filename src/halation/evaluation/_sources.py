@@ -99,16 +99,11 @@ class Rankings:
     t2i_ranks: FloatArray  # (n_captions, n_images)
 
     @classmethod
-    def from_ids(
-        cls, i2t: Mapping[Any, Sequence[Any]], t2i: Mapping[Any, Sequence[Any]], truth: Truth, *, missing_queries: bool = False
-    ) -> Rankings:
-        """From id lists, as eccv-caption takes them; `missing_queries` lets queries that the truth does not ask be absent."""
-        asked_i2t, asked_t2i = truth.queries("i2t"), truth.queries("t2i")
-        if not missing_queries:
-            asked_i2t, asked_t2i = np.arange(truth.n_images), np.arange(truth.n_captions)
+    def from_ids(cls, i2t: Mapping[Any, Sequence[Any]], t2i: Mapping[Any, Sequence[Any]], truth: Truth) -> Rankings:
+        """From lists of ids, as eccv-caption takes them; queries that the truth does not ask may be absent."""
         return cls(
-            _negative_ranks(i2t, truth.image_ids, truth.caption_ids, asked_i2t, "image"),
-            _negative_ranks(t2i, truth.caption_ids, truth.image_ids, asked_t2i, "caption"),
+            _negative_ranks(i2t, truth.image_ids, truth.caption_ids, truth.queries("i2t"), "image"),
+            _negative_ranks(t2i, truth.caption_ids, truth.image_ids, truth.queries("t2i"), "caption"),
         )
 
     @property
@@ -147,7 +142,9 @@ def _negative_ranks(
         try:
             order = np.fromiter((place[item] for item in ranked), dtype=np.int64, count=len(ranked))
         except KeyError as error:
-            raise InputError(f"the ranking of {kind} {name!r} names {error.args[0]!r}, which is not in the gallery") from None
+            raise InputError(
+                f"the ranking of {kind} {name!r} names {error.args[0]!r}, which is not in the gallery"
+            ) from None
         if len(np.unique(order)) != len(order):
             raise InputError(f"the ranking of {kind} {name!r} names an item twice")
         scores[query, order] = -np.arange(1, len(order) + 1)

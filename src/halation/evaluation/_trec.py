@@ -1,4 +1,4 @@
-"""TREC run files, so that ranx, ir_measures and trec_eval can read a ranking. (Qrels: `halation.relevance.write_qrels`.)"""
+"""TREC run files, so that ranx, ir_measures and trec_eval read a ranking (qrels: `halation.relevance.write_qrels`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_run(
     depth: int | None = 1000,
     tag: str = "halation",
 ) -> None:
-    """Write `query Q0 item rank score tag`, best first, for every query of the truth; `depth=None` writes whole rankings.
+    """Write `query Q0 item rank score tag`, best first, for every query; `depth=None` writes whole rankings.
 
     Among equal scores the earlier item comes first, as in `asp(ties="first")`.
     """
@@ -37,16 +37,15 @@ def write_run(
     if not tag or any(character.isspace() for character in tag):
         raise InputError(f"the tag {tag!r} must be a word without white space")
     source: Source = scores if isinstance(scores, Rankings) else Matrix(scores)
-    queries, items = truth.image_ids, truth.caption_ids
-    read = source.i2t
+    queries, items, asked = truth.image_ids, truth.caption_ids, truth.queries("i2t")
     if direction == "t2i":
-        queries, items, read = items, queries, source.t2i
-    asked = truth.queries(direction)
+        queries, items, asked = items, queries, truth.queries("t2i")
     query_names, names = trec_ids(queries), trec_ids(items)
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for start in range(0, len(asked), _BLOCK):
             block = asked[start : start + _BLOCK]
-            for query, row in zip(block, read(block), strict=True):
+            rows = source.i2t(block) if direction == "i2t" else source.t2i(block)
+            for query, row in zip(block, rows, strict=True):
                 _write_query(file, query_names[query], row, names, depth, tag)
 
 

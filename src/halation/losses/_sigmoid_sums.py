@@ -1,27 +1,28 @@
 """Σ_j a_j σ((s_j − s_i)/τ) for every i of a sorted row in O(n): what a soft rank is made of.
 
-For t = (s_i − s_j)/τ ≥ 0 let x = e^{−t}, which lies in [0, 1]. Then σ(−t) = x/(1+x) and σ'(t) = x/(1+x)² are smooth in x (the
-nearest pole is −1), so a polynomial Σ_k c_k x^k of low degree gives them to rounding error. And x^k factorises over the
-positions between i and j: with the row cut into blocks, everything that comes before a block is described by the numbers
-C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, β the block's edge, which are carried from block to block by one multiplication
-(every factor is ≤ 1: nothing overflows, whatever the scores and τ). Pairs inside a block are evaluated directly.
+For two scores at t = (s_i − s_j)/τ ≥ 0 let x = e^{−t}, a number of [0, 1]. Then σ(−t) = x/(1+x) and σ'(t) = x/(1+x)²
+are smooth in x (the nearest pole is −1), so a polynomial Σ_k c_k x^k of low degree gives them to rounding error. And
+x^k factorises over the places between i and j: with the row cut into blocks, everything above a block is described by
+the numbers C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, β the block's edge, and these are carried from block to block by
+one multiplication. Every factor is ≤ 1, so nothing overflows, whatever the scores and τ. Pairs inside a block are
+evaluated directly.
 
-The polynomial for 1/(1+x) is (1 − T(x)/T(−1)) / (1 + x) with T the Chebyshev polynomial of degree K of [0, 1]: a division
-without remainder, whose relative error is exactly |T(x)/T(−1)| ≤ 1/T_K(3): 8e-9 for K = 11 (float32), 3e-17 for K = 22
-(float64). For 1/(1+x)² the factor 1 + α(1 + x) makes the zero at −1 a double one.
+The polynomial for 1/(1+x) is (1 − T(x)/T(−1)) / (1+x) with T the Chebyshev polynomial of degree K on [0, 1]: a division
+without remainder, whose relative error is exactly |T(x)/T(−1)| ≤ 1/T_K(3), 8e-9 for K = 11 (float32) and 3e-17 for
+K = 22 (float64). For 1/(1+x)² a factor 1 + α(1+x) makes the zero at −1 a double one (1.3e-7 and 1e-15).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Row", "rank_and_slope", "slope_sum"]
+__all__ = ["Row", "rank_sum", "slope_sum"]
 
 TERMS = {torch.float32: 11, torch.float64: 22}
 BLOCK = 8
@@ -52,58 +53,52 @@ class Row(NamedTuple):
         )
 
 
-def rank_and_slope(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ_{j≠i} a_j σ((s_j − s_i)/τ) and Σ_{j≠i} a_j σ'((s_j − s_i)/τ), weights a (blocks, b, rows): two such tensors."""
-    tail, slope = _coefficients(row.values.dtype)
-    (rank_above, slope_above), (rank_below, slope_below) = _far(row, weights, (tail, slope))
+def rank_sum(row: Row, weights: Tensor) -> Tensor:
+    """Σ_{j≠i} a_j σ((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
+    above, below = _far(row, weights, _coefficients(row.values.dtype)[0])
     counts = weights.sum(dim=1)  # (blocks, rows)
-    rank = rank_below.sub_(rank_above).add_((counts.cumsum(dim=0) - counts)[:, None])
-    slopes = slope_above.add_(slope_below)
-    for high, low, e in _near(row):
-        rank[:, high].addcmul_(weights[:, low], e)
-        rank[:, low].addcmul_(weights[:, high], 1 - e)
-        w = e * (1 - e)
-        slopes[:, high].addcmul_(weights[:, low], w)
-        slopes[:, low].addcmul_(weights[:, high], w)
-    return rank, slopes
-
-
-def slope_sum(row: Row, weights: Tensor) -> Tensor:
-    """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) alone."""
-    (above,), (below,) = _far(row, weights, _coefficients(row.values.dtype)[1:])
-    total = above.add_(below)
-    for high, low, e in _near(row):
-        w = e * (1 - e)
-        total[:, high].addcmul_(weights[:, low], w)
-        total[:, low].addcmul_(weights[:, high], w)
+    total = below.sub_(above).add_((counts.cumsum(dim=0) - counts)[:, None])  # σ(t) = 1 − σ(−t) for those above
+    for high, low, tail in _near(row):
+        total[:, high].addcmul_(weights[:, low], tail)
+        total[:, low].addcmul_(weights[:, high], 1 - tail)
     return total
 
 
-def _near(row: Row):  # type: ignore[no-untyped-def]
-    """Pairs of one block, by their offset: (slice of the higher, slice of the lower, σ of minus their distance)."""
+def slope_sum(row: Row, weights: Tensor) -> Tensor:
+    """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
+    above, below = _far(row, weights, _coefficients(row.values.dtype)[1])
+    total = above.add_(below)
+    for high, low, tail in _near(row):
+        slope = tail * (1 - tail)
+        total[:, high].addcmul_(weights[:, low], slope)
+        total[:, low].addcmul_(weights[:, high], slope)
+    return total
+
+
+def _near(row: Row) -> Iterator[tuple[slice, slice, Tensor]]:
+    """The pairs of each block, offset by offset: (places of the higher, places of the lower, σ(−distance/τ))."""
     size = row.values.shape[1]
     for offset in range(1, size):
         high, low = slice(0, size - offset), slice(offset, size)
         yield high, low, row.values[:, low].sub(row.values[:, high]).mul_(row.sharpness).sigmoid_()
 
 
-def _far(row: Row, weights: Tensor, polynomials: Sequence[Sequence[float]]) -> tuple[list[Tensor], list[Tensor]]:
-    """Per polynomial p, the sums of a_j p(x_ij) over all blocks above and over all blocks below the block of i."""
-    terms = len(polynomials[0])
-    if row.values.shape[0] == 1:
-        zeros = [torch.zeros_like(row.values) for _ in range(2 * len(polynomials))]
-        return zeros[: len(polynomials)], zeros[len(polynomials) :]
+def _far(row: Row, weights: Tensor, polynomial: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Σ_j a_j p(x_ij) over all blocks above the block of i, and over all blocks below it."""
+    blocks, terms = len(row.values), len(polynomial)
+    if blocks == 1:
+        return torch.zeros_like(row.values), torch.zeros_like(row.values)
     powers = row.across[:, None].expand(-1, terms, -1).cumprod(dim=1)  # (blocks, K, rows)
-    from_above, from_below = _moments(row.up, weights, terms), _moments(row.down, weights, terms)
-    blocks = len(powers)
-    carry_above, carry_below = torch.zeros_like(powers), torch.zeros_like(powers)
-    for block in range(1, blocks):
-        torch.addcmul(from_above[block - 1], carry_above[block - 1], powers[block - 1], out=carry_above[block])
-    for block in range(blocks - 2, -1, -1):
-        torch.addcmul(from_below[block + 1], carry_below[block + 1], powers[block + 1], out=carry_below[block])
-    above = [_evaluate(p, row.down, carry_above) for p in polynomials]
-    below = [_evaluate(p, row.up, carry_below) for p in polynomials]
-    return above, below
+    carried = _moments(row.up, weights, terms)
+    for block in range(1, blocks - 1):
+        carried[block].addcmul_(carried[block - 1], powers[block])
+    above = _evaluate(polynomial, row.down[1:], carried[:-1])
+    carried = _moments(row.down, weights, terms)
+    for block in range(blocks - 2, 0, -1):
+        carried[block].addcmul_(carried[block + 1], powers[block])
+    below = _evaluate(polynomial, row.up[:-1], carried[1:])
+    nothing = torch.zeros_like(row.values[:1])
+    return torch.cat([nothing, above]), torch.cat([below, nothing])
 
 
 def _moments(x: Tensor, weights: Tensor, terms: int) -> Tensor:
@@ -138,7 +133,6 @@ def _coefficients(dtype: torch.dtype) -> tuple[tuple[float, ...], tuple[float, .
     small = [c / at_pole for c in chebyshev]  # 1 at the pole, tiny on [0, 1]
     tail = _divide_by_one_plus_x([1 - small[0], *(-c for c in small[1:])])
 
-    # the double pole with one degree less, so that both polynomials have K terms
     alpha = -slope_at_pole / at_pole
     flat = [Fraction(0)] * (degree + 2)  # small · (1 + α (1 + x)): 1 at the pole with derivative 0
     for k, c in enumerate(small):

@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from halation._arrays import Array, BoolArray, FloatArray, as_relevance, as_scores
+from halation._arrays import Array, BoolArray, as_relevance, as_scores
 from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
-from halation.metrics._blocks import contiguous, row_blocks
-from halation.metrics._radix import sort_row, workspace
-from halation.metrics._ranking import Ranking, group_end, next_group, rank
+from halation.metrics._blocks import row_blocks
+from halation.metrics._ranking import Ranking, group_end, next_group, rank, rank_rows
 from halation.metrics._ratio import expected_ratio, harmonic_numbers
 
 __all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "chance_asp"]
 
 TIES = ("expected", "average", "first")
 _AVERAGE, _FIRST = 1, 2
-_ROWS = 32  # per task
+_ROWS = 16  # per task
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int32]
@@ -50,8 +49,8 @@ def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
     out = np.empty(len(scores))
 
     def work(start: int, stop: int) -> None:
-        by_score, by_meaning = contiguous(scores[start:stop]), contiguous(relevance[start:stop])
-        _sort_and_compare(by_score, by_meaning, way, harmonic, out[start:stop])
+        by_score, by_meaning = rank_rows(scores[start:stop]), rank_rows(relevance[start:stop])
+        _compare(by_score.order, by_score.tied, by_meaning.order, by_meaning.tied, way, harmonic, out[start:stop])
 
     over_rows(len(scores), work, per_task=_ROWS)
     return out
@@ -130,18 +129,6 @@ def asp_of(by_score: Ranking, by_meaning: Ranking, ties: str = "expected") -> Fl
 
 def _way(ties: str) -> int:
     return TIES.index(one_of(ties, TIES, "ties"))
-
-
-@kernel
-def _sort_and_compare(scores: FloatArray, relevance: FloatArray, way: int, harmonic: Floats, out: Floats) -> None:
-    n = scores.shape[1]
-    space, ranges = workspace(n), np.empty((n, 2), np.int32)
-    order, tied = np.empty(n, np.int32), np.empty(n, np.bool_)
-    for row in range(scores.shape[0]):
-        sort_row(scores[row], order, tied, space)
-        _note_ranges(order, tied, way, ranges)
-        sort_row(relevance[row], order, tied, space)
-        out[row] = _mean_ratio(order, tied, way, ranges, harmonic)
 
 
 @kernel

@@ -77,14 +77,16 @@ def _top_gains(ranking: Ranking, gains: FloatArray, k: int) -> Floats:
 
     def work(start: int, stop: int) -> None:
         own = slice(start, stop)
-        _note_gains(ranking.order[own], ranking.tied[own], contiguous(gains[own]), top[own])
+        _note_gains(
+            ranking.order[own], ranking.tied[own], contiguous(gains[own]).astype(np.float64, copy=False), top[own]
+        )
 
     over_rows(rows, work, per_task=64)
     return top
 
 
 @kernel
-def _note_gains(order: npt.NDArray[np.int32], tied: BoolArray, gains: FloatArray, top: Floats) -> None:
+def _note_gains(order: npt.NDArray[np.int32], tied: BoolArray, gains: Floats, top: Floats) -> None:
     k = top.shape[1]
     for row in range(order.shape[0]):
         place = 0

@@ -58,7 +58,8 @@ def pmrp_of(
 ) -> npt.NDArray[np.float64]:
     """`pmrp` of a block that is ranked already; codes from `as_codes`, errors count rows from `first_row`."""
     distances = hamming(query_codes, item_codes)
-    return np.mean([r_precision_of(hits_of(ranking, distances <= zeta, first_row)) for zeta in zetas], axis=0)
+    by_zeta = [r_precision_of(hits_of(ranking, distances <= zeta, first_row)) for zeta in zetas]
+    return np.asarray(np.mean(by_zeta, axis=0))
 
 
 def plausible_matches(query_codes: Array, item_codes: Array, zeta: int = 0) -> BoolArray:

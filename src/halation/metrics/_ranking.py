@@ -12,7 +12,7 @@ from halation._parallel import kernel, over_rows
 from halation.metrics._blocks import contiguous
 from halation.metrics._radix import sort_row, workspace
 
-__all__ = ["Ranking", "group_end", "next_group", "rank"]
+__all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows"]
 
 _ROWS = 32  # per task: the transposed copy of a task's rows stays in the second-level cache
 
@@ -48,14 +48,21 @@ def rank(scores: FloatArray) -> Ranking:
     ranking = Ranking(np.empty(scores.shape, np.int32), np.empty(scores.shape, np.bool_))
 
     def work(start: int, stop: int) -> None:
-        _rank_rows(contiguous(scores[start:stop]), ranking.order[start:stop], ranking.tied[start:stop])
+        _rank(contiguous(scores[start:stop]), ranking.order[start:stop], ranking.tied[start:stop])
 
     over_rows(len(scores), work, per_task=_ROWS)
     return ranking
 
 
+def rank_rows(scores: FloatArray) -> Ranking:
+    """`rank` on the calling thread: for a few rows inside work that has its own threads."""
+    ranking = Ranking(np.empty(scores.shape, np.int32), np.empty(scores.shape, np.bool_))
+    _rank(contiguous(scores), ranking.order, ranking.tied)
+    return ranking
+
+
 @kernel
-def _rank_rows(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray) -> None:
+def _rank(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray) -> None:
     space = workspace(scores.shape[1])
     for row in range(scores.shape[0]):
         sort_row(scores[row], order[row], tied[row], space)

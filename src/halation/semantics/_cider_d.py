@@ -70,15 +70,36 @@ def _gain(counts: Any, worth: Any, size: int, held: int, penalty: Any, bucket: i
 
 
 @kernel
+def _spread(
+    counts: Any, worth: Any, size: int, penalty: Any, postings: Any, slot: int, bucket: Any, unit: Any, table: Any,
+    total: Any,
+) -> None:  # fmt: skip
+    """Add what the captions that hold one n-gram gain by it, from a table where they are more than its cells."""
+    begin, end, lengths = postings.start[slot], postings.start[slot + 1], penalty.shape[1]
+    most = counts[:size].max()
+    if end - begin <= most * lengths:
+        for p in range(begin, end):
+            column = postings.column[p]
+            held = np.int64(postings.times[p])
+            total[column] += _gain(counts, worth, size, held, penalty, bucket[column]) * unit[p]
+        return
+    for held in range(most):
+        for b in range(lengths):
+            table[held * lengths + b] = _gain(counts, worth, size, held + 1, penalty, b)
+    for p in range(begin, end):
+        column = postings.column[p]
+        held = min(most, np.int64(postings.times[p])) - 1
+        total[column] += table[held * lengths + bucket[column]] * unit[p]
+
+
+@kernel
 def _rows(
     sets: Any, references: Any, inverse: Any, length: Any, weight: Any, order: Any, postings: Any, unit: Any,
     bucket: Any, lengths: Any, penalty: Any, out: Any,
 ) -> None:  # fmt: skip
     at, slot, gram, count = scratch(references, sets)
-    total = np.empty(out.shape[1])
-    table = np.empty(out.shape[1])  # by count and length; used where it is shorter than the postings
-    worth = np.empty(len(at))
-    penalties = np.empty((len(at), len(lengths)))
+    total, table = np.empty(out.shape[1]), np.empty(out.shape[1])
+    worth, penalties = np.empty(len(at)), np.empty((len(at), len(lengths)))
     for i in range(len(sets)):
         first = references.set_start[sets[i]]
         size = references.set_start[sets[i] + 1] - first
@@ -88,26 +109,10 @@ def _rows(
         total[:] = 0.0
         for u in range(merge(references, sets[i], at, slot, gram, count)):
             g = gram[u]
-            if weight[g] == 0.0:
-                continue
-            most = 0
-            for r in range(size):
-                worth[r] = count[u, r] * weight[g] ** 2 * inverse[references.set_item[first + r], order[g]]
-                most = max(most, count[u, r])
-            begin, end = postings.start[slot[u]], postings.start[slot[u] + 1]
-            if end - begin <= most * len(lengths):
-                for p in range(begin, end):
-                    column = postings.column[p]
-                    gain = _gain(count[u], worth, size, np.int64(postings.times[p]), penalties, bucket[column])
-                    total[column] += gain * unit[p]
-            else:
-                for held in range(most):
-                    for b in range(len(lengths)):
-                        table[held * len(lengths) + b] = _gain(count[u], worth, size, held + 1, penalties, b)
-                for p in range(begin, end):
-                    column = postings.column[p]
-                    held = min(most, np.int64(postings.times[p])) - 1
-                    total[column] += table[held * len(lengths) + bucket[column]] * unit[p]
+            if weight[g] > 0.0:
+                for r in range(size):
+                    worth[r] = count[u, r] * weight[g] ** 2 * inverse[references.set_item[first + r], order[g]]
+                _spread(count[u], worth, size, penalties, postings, slot[u], bucket, unit, table, total)
         for c in range(len(total)):
             out[i, c] = total[c] / 4 / size * 10.0
 

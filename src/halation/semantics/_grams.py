@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Grams:
         """The longest n."""
         return len(self.keys)
 
-    @property
+    @cached_property
     def order(self) -> npt.NDArray[np.uint8]:
         """n − 1 of each n-gram."""
         return np.repeat(np.arange(self.orders, dtype=np.uint8), np.diff(self.base))

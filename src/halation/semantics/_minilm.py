@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,19 @@ class MiniLM:
     def __init__(self, progress: Progress = silent) -> None:
         folder = _weights_folder()
         try:
-            from transformers import AutoModel, AutoTokenizer
+            hub: Any = import_module("transformers")
         except ImportError:
             raise MissingExtra("the sentence relevance", "pretrained") from None
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
+        log = hub.utils.logging
+        bars = log.is_progress_bar_enabled()
+        log.disable_progress_bar()  # loading takes no time worth a bar
+        try:
+            self._tokenizer: Any = hub.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model: Any = hub.AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+        finally:
+            if bars:
+                log.enable_progress_bar()
+        self._model = model.eval()
         self._progress = progress
 
     def __call__(self, sentences: list[str]) -> Float32:

@@ -60,7 +60,7 @@ class _Columns:
     def __init__(self, rouge: Rouge, captions: Indices) -> None:
         self.rouge = rouge
         self.captions = captions
-        length = np.diff(rouge.start)[captions]  # (columns,)
+        length = rouge.start[captions + 1] - rouge.start[captions]  # (columns,)
         self.tiles: list[tuple[Indices, npt.NDArray[np.float64], Tile]] = []
         shortest = 0
         for bits in _WIDTHS:
@@ -132,13 +132,19 @@ def _against(words: int, row: Any, masks: Any, parts: int, items: Any, start: An
 
 
 @kernel
-def _room(captions: Any, start: Any, vocabulary: int) -> Any:
-    """(row, masks, scratch) for the longest of the captions."""
-    longest = 1
-    for caption in captions:
-        longest = max(longest, start[caption + 1] - start[caption])
+def _room(captions: Any, start: Any, word: Any, vocabulary: int) -> Any:
+    """(row, masks, scratch) for any of the captions: a row for each different word, a bit for each position."""
+    seen_by = np.full(vocabulary, -1, dtype=np.int32)
+    longest, most = 1, 1
+    for k in range(len(captions)):
+        begin, end = start[captions[k]], start[captions[k] + 1]
+        different = 0
+        for w in word[begin:end]:
+            different += seen_by[w] != k
+            seen_by[w] = k
+        longest, most = max(longest, end - begin), max(most, different)
     parts = (longest + 63) >> 6
-    masks = np.zeros((longest + 1, parts), dtype=np.uint64)
+    masks = np.zeros((most + 1, parts), dtype=np.uint64)
     return np.zeros(vocabulary, dtype=np.int32), masks, np.empty(parts, dtype=np.uint64)
 
 
@@ -147,7 +153,7 @@ def _long(
     sets: Any, set_start: Any, set_item: Any, start: Any, word: Any, columns: Any, captions: Any, vocabulary: int,
     out: Any,
 ) -> None:  # fmt: skip
-    row, masks, v = _room(captions[columns], start, vocabulary)
+    row, masks, v = _room(captions[columns], start, word, vocabulary)
     for column in columns:
         words = word[start[captions[column]] : start[captions[column] + 1]]
         parts = add_positions(words, row, masks)
@@ -159,7 +165,7 @@ def _long(
 
 @kernel
 def _pairs(captions: Any, begin: Any, item: Any, start: Any, word: Any, vocabulary: int, out: Any) -> None:
-    row, masks, v = _room(captions, start, vocabulary)
+    row, masks, v = _room(captions, start, word, vocabulary)
     for k in range(len(captions)):
         words = word[start[captions[k]] : start[captions[k] + 1]]
         parts = add_positions(words, row, masks)

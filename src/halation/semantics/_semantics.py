@@ -96,8 +96,8 @@ class Semantics:
     >>> captions = ["a dog runs", "the dog is running", "a red bus", "one bus in town"]
     >>> semantics = Semantics.fit(captions, image_of=[0, 0, 1, 1], metric="tfidf")
     >>> semantics.corpus().matrix().round(2)
-    array([[0.61, 0.56, 0.  , 0.  ],
-           [0.  , 0.  , 0.59, 0.57]], dtype=float32)
+    array([[0.63, 0.63, 0.  , 0.  ],
+           [0.  , 0.  , 0.63, 0.63]], dtype=float32)
     >>> semantics.corpus(["my dog", "any bus"], image_of=[0, 1]).block([1, 0], [0, 1])
     array([[0., 1.],
            [1., 0.]], dtype=float32)
@@ -196,6 +196,4 @@ def caption_relevance(
     semantics = Semantics.fit(
         captions, image_of, metric, tokenizer=tokenizer, references=references, encoder=encoder, progress=progress
     )
-    if leave_one_out and image_of is None:
-        raise InputError("leave_one_out needs image_of: which image does each caption belong to?")
     return semantics.corpus().matrix(leave_one_out, progress)

@@ -1,4 +1,4 @@
-"""The questions behind the metrics, answered on real annotations; each study is a function that returns a result to print and write."""
+"""The questions behind the metrics, answered on real annotations: each study returns a result to print and write."""
 
 from __future__ import annotations
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from halation import _table
 from halation._arrays import FloatArray, IntArray
 from halation._errors import MissingExtra
 from halation._files import write_text
 from halation._progress import Progress, silent
-from halation.relevance import Judgements, Truth, read_flickr8k, read_flickr8k_judgements
-from halation.semantics import Semantics
+from halation.relevance import Judgements, Truth, read_flickr8k_judgements
+from halation.semantics import Corpus, Semantics
 
 __all__ = ["Agreement", "HumansStudy", "humans"]
 
@@ -31,7 +31,9 @@ PUBLISHED = {
     "expert": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "cider-d": 43.9},
     "crowdflower": {"bleu4": 16.9, "cider-d": 24.6},
 }
+KINDS: tuple[Literal["expert"], Literal["crowdflower"]] = ("expert", "crowdflower")
 _DRAWS = 1000
+_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class HumansStudy:
             f"[{best.expert_low:.1f}, {best.expert_high:.1f}])."
         ]
         if self.missing:
-            remarks.append(f"Not measured: {', '.join(self.missing)} (extra \"pretrained\" not installed).")
+            remarks.append(f'Not measured: {", ".join(self.missing)} (extra "pretrained" not installed).')
         return remarks
 
     def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
@@ -113,7 +115,8 @@ class HumansStudy:
         ]
         return [
             (
-                f"The literature's protocol: own captions removed, {self.expert_pairs:,} expert and {self.crowd_pairs:,} crowd pairs",
+                "The literature's protocol: an image's own captions removed, "
+                f"{self.expert_pairs:,} expert and {self.crowd_pairs:,} crowd pairs",
                 (["relevance", "Expert τ_c", "published", "CrowdFlower τ_b", "published"], literature),
             ),
             (
@@ -136,110 +139,81 @@ def humans(
     data: str | os.PathLike[str], *, relevances: Sequence[str] = RELEVANCES, seed: int = 0, progress: Progress = silent
 ) -> HumansStudy:
     """Rank correlation of every relevance with Flickr8k's Expert and CrowdFlower judgements."""
-    split = read_flickr8k(data, split="all")
-    judged = {kind: _Judged.of(split, read_flickr8k_judgements(data, kind)) for kind in ("expert", "crowdflower")}
+    judged = {kind: read_flickr8k_judgements(data, kind) for kind in KINDS}
+    split = judged["expert"].base
     literature: dict[str, dict[str, float]] = {}
     agreements: list[Agreement] = []
     missing = []
     for done, name in enumerate(relevances):
         try:
-            literature[name] = {kind: _literature(split, pairs, name) for kind, pairs in judged.items()}
-            for leave_one_out in (False, True):
-                agreements.append(_agreement(split, judged, name, leave_one_out, seed))
+            literature[name] = {kind: _literature(pairs, name) for kind, pairs in judged.items()}
+            corpus = Semantics.fit(_texts(split), split.image_of, name).corpus()
+            agreements += [_agreement(corpus, judged.values(), name, way, seed) for way in (False, True)]
         except MissingExtra:
             missing.append(name)
         progress("relevances", done + 1, len(relevances))
-    sizes = {kind: int((~pairs.own).sum()) for kind, pairs in judged.items()}
-    return HumansStudy(sizes["expert"], sizes["crowdflower"], literature, agreements, tuple(missing))
+    sizes = [int((~judged[kind].own).sum()) for kind in KINDS]
+    return HumansStudy(sizes[0], sizes[1], literature, agreements, tuple(missing))
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Judged pairs as indices into the split, and one point per annotator."""
-
-    image: IntArray  # (p,)
-    caption: IntArray  # (p,)
-    scores: FloatArray  # (p, annotators)
-    own: npt.NDArray[np.bool_]  # the caption is one of the image's own
-
-    @classmethod
-    def of(cls, split: Truth, judgements: Judgements) -> _Judged:
-        images = {name: k for k, name in enumerate(split.image_ids)}
-        captions = {name: k for k, name in enumerate(split.caption_ids)}
-        image = np.array([images[name] for name in judgements.image_ids])
-        caption = np.array([captions[name] for name in judgements.caption_ids])
-        assert split.image_of is not None
-        return cls(image, caption, judgements.scores, split.image_of[caption] == image)
-
-
-def _literature(split: Truth, judged: _Judged, name: str) -> float:
-    """Own captions removed, df over the pairs' reference sets (a set counts once per pair), τ_c (Expert) or τ_b (crowd)."""
-    assert split.captions is not None and split.image_of is not None
-    kept = ~judged.own
-    references = _references(split)
-    per_pair = [references[image] for image in judged.image[kept]]
-    flat = [text for texts in per_pair for text in texts]
-    set_of = np.repeat(np.arange(len(per_pair)), [len(texts) for texts in per_pair])
-    fitted = Semantics.fit(flat, set_of, metric=name, tokenizer="treebank" if name != "sentence" else None)
-    images, image = np.unique(judged.image[kept], return_inverse=True)
-    captions, caption = np.unique(judged.caption[kept], return_inverse=True)
-    corpus = fitted.corpus([split.captions[k] for k in captions], None, references=[references[k] for k in images])
-    relevance = _pairs(corpus, image, caption)
+def _literature(judged: Judgements, name: str) -> float:
+    """Own captions removed, df over the pairs' reference sets (one set per pair); τ_c for experts, else τ_b."""
+    split, kept = judged.base, ~judged.own
+    assert split.image_of is not None
+    references: list[list[str]] = [[] for _ in range(split.n_images)]
+    for text, image in zip(_texts(split), split.image_of.tolist(), strict=True):
+        references[image].append(text)
+    images, captions = judged.pairs[kept].T
+    sets = [references[image] for image in images]
+    fitted = Semantics.fit(_texts(split), None, name, tokenizer="treebank", references=sets)
+    corpus = fitted.corpus(_texts(split), None, references=references)
+    relevance = _relevance_of(corpus, images, captions)
     annotators = judged.scores.shape[1]
     return _kendall(np.repeat(relevance, annotators), judged.scores[kept].ravel(), "c" if annotators > 1 else "b")
 
 
-def _agreement(split: Truth, judged: dict[str, _Judged], name: str, leave_one_out: bool, seed: int) -> Agreement:
-    assert split.captions is not None and split.image_of is not None
-    involved = np.unique(np.concatenate([*(j.image for j in judged.values()), *(split.image_of[j.caption] for j in judged.values())]))
-    part = split.subset(involved)
-    assert part.captions is not None and part.image_of is not None
-    place = np.full(split.n_images, -1)
-    place[involved] = np.arange(len(involved))
-    caption_place = np.full(split.n_captions, -1)
-    caption_place[split.captions_of(involved)] = np.arange(part.n_captions)
-    corpus = Semantics.fit(part.captions, part.image_of, metric=name).corpus(part.captions, part.image_of)
+def _agreement(corpus: Corpus, judged: Iterable[Judgements], name: str, leave_one_out: bool, seed: int) -> Agreement:
     figures: list[float] = []
-    for kind, pairs in judged.items():
-        relevance = _pairs(corpus, place[pairs.image], caption_place[pairs.caption], leave_one_out)
+    for pairs in judged:
+        relevance = _relevance_of(corpus, pairs.pairs[:, 0], pairs.pairs[:, 1], leave_one_out)
         annotators = pairs.scores.shape[1]
-        together = _kendall(np.repeat(relevance, annotators), pairs.scores.ravel(), "c" if kind == "expert" else "b")
+        points = np.repeat(relevance, annotators), pairs.scores.ravel()
         within = _within(relevance, pairs)
-        generator = np.random.default_rng(seed)
-        means = 100 * generator.choice(within, (_DRAWS, len(within))).mean(axis=1)
+        means = 100 * np.random.default_rng(seed).choice(within, (_DRAWS, len(within))).mean(axis=1)
         low, high = np.percentile(means, (2.5, 97.5))
+        together = _kendall(*points, "c" if annotators > 1 else "b")
         figures += [together, float(100 * within.mean()), float(low), float(high)]
     return Agreement(name, leave_one_out, *figures)
 
 
-def _within(relevance: FloatArray, judged: _Judged) -> FloatArray:
-    """Kendall τ_b between relevance and mean judgement within each image's candidates, where both vary."""
-    people = judged.scores.mean(axis=1)
-    order = np.argsort(judged.image, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(judged.image[order])) + 1)
+def _within(relevance: FloatArray, judged: Judgements) -> FloatArray:
+    """Kendall τ_b between relevance and mean judgement within an image's candidates, where people saw a difference."""
+    image = judged.pairs[:, 0]
+    order = np.argsort(image, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(image[order])) + 1)
+    people = judged.gains
     taus = [_kendall(relevance[group], people[group], "b") / 100 for group in groups if np.ptp(people[group]) > 0]
-    return np.nan_to_num(np.array(taus))  # a relevance that ties all candidates of an image agrees with nobody
+    return np.asarray(
+        np.nan_to_num(np.array(taus))
+    )  # a relevance that ties all candidates of an image agrees with nobody
 
 
-def _pairs(corpus, image: IntArray, caption: IntArray, leave_one_out: bool = False) -> FloatArray:  # type: ignore[no-untyped-def]
-    """Relevance of given pairs, image block by image block."""
-    out = np.empty(len(image))
-    columns, column = np.unique(caption, return_inverse=True)
-    for start in range(0, corpus.n_images, 256):
-        rows = np.arange(start, min(start + 256, corpus.n_images))
-        here = np.flatnonzero((image >= start) & (image < start + 256))
+def _relevance_of(corpus: Corpus, images: IntArray, captions: IntArray, leave_one_out: bool = False) -> FloatArray:
+    """Relevance of given pairs, read from blocks of rows."""
+    out = np.empty(len(images))
+    columns, column = np.unique(captions, return_inverse=True)
+    for start in range(0, corpus.n_images, _ROWS):
+        stop = min(start + _ROWS, corpus.n_images)
+        here = np.flatnonzero((images >= start) & (images < stop))
         if len(here):
-            block = corpus.block(rows, columns, leave_one_out=leave_one_out)
-            out[here] = block[image[here] - start, column[here]]
+            block = corpus.block(np.arange(start, stop), columns, leave_one_out)
+            out[here] = block[images[here] - start, column[here]]
     return out
 
 
-def _references(split: Truth) -> list[list[str]]:
-    assert split.captions is not None and split.image_of is not None
-    references: list[list[str]] = [[] for _ in range(split.n_images)]
-    for text, image in zip(split.captions, split.image_of, strict=True):
-        references[image].append(text)
-    return references
+def _texts(split: Truth) -> tuple[str, ...]:
+    assert split.captions is not None
+    return split.captions
 
 
 def _kendall(a: FloatArray, b: FloatArray, variant: str) -> float:

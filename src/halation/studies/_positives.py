@@ -1,9 +1,9 @@
-"""How many unannotated matches does a relevance find, and how many pairs must it call positive to find them?
+"""How many unannotated matches does a relevance find, and how many pairs must it call positive for that?
 
-Crisscrossed Captions (CxC) had people rate pairs of COCO images and captions that do not belong together; those rated as
-matching are correspondences that the dataset does not annotate. Class vectors (PMRP's plausible matches) and caption
-semantics (ASP) both claim to find them. Over all pairs of the test split, loosen each claim and count. This is figure 1
-and appendix B of Li et al., NeurIPS 2022.
+Crisscrossed Captions (CxC) had people rate pairs of COCO images and captions that do not belong together; those rated
+as matching are correspondences that the dataset does not annotate. Class vectors (PMRP's plausible matches) and
+caption semantics (ASP) both claim to find them. Over all pairs of the test split, loosen each claim and count. This is
+figure 1 and appendix B of Li et al., NeurIPS 2022.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from halation import _table
 from halation._arrays import FloatArray, IntArray
 from halation._errors import InputError
 from halation._files import atomic_path, write_text
 from halation._progress import Progress, silent
-from halation import _table
 from halation.relevance import Truth, read, read_cxc
 from halation.semantics import Semantics
 
@@ -30,7 +30,10 @@ __all__ = ["Curve", "PositivesStudy", "positives"]
 RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean")
 ZETAS = (0, 1, 2, 3, 4, 5)
 LOW_SCORE = 0.3
-_PAPER = "the paper (Li et al., NeurIPS 2022): 7,039 recovered at 11.8 M class-based positives against 1.5 M semantic ones; 15 % of annotated captions under 0.3"
+_PAPER = (
+    "the paper (Li et al., NeurIPS 2022): 7,039 recovered at 11.8 M class-based positives against 1.5 M semantic ones; "
+    "15 % of annotated captions under 0.3"
+)
 _SHIFT = 12  # thresholds at every 2^-11 of a power of two: 20 bits of the float are kept
 _ROWS = 250
 
@@ -67,8 +70,8 @@ class PositivesStudy:
         head = (
             "# Which relevance finds the unannotated matches?\n\n"
             f"All {self.pairs:,} pairs of the COCO 5K test split; {self.correspondences:,} correspondences that people "
-            "confirmed in Crisscrossed Captions and that COCO does not annotate. Each relevance calls the pairs above a "
-            "threshold positive; the fewer it must call to recover the same correspondences, the better.\n\n"
+            "confirmed in Crisscrossed Captions and that COCO does not annotate. Each relevance calls the pairs above "
+            "a threshold positive; the fewer it must call to recover the same correspondences, the better.\n\n"
             "Made by `halation study positives --data coco_eval --out docs/studies`.\n\n![curves](positives.png)"
         )
         tables = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
@@ -80,7 +83,10 @@ class PositivesStudy:
             for zeta, called, recovered in zip(ZETAS, self.classes.called, self.classes.recovered, strict=True)
         ]
         targets = self.classes.recovered[:3]
-        header = ["pairs called positive to recover as many as", *(f"ζ = {zeta}: {n:,}" for zeta, n in zip(ZETAS, targets, strict=False))]
+        header = [
+            "pairs called positive to recover",
+            *(f"ζ = {zeta}: {n:,}" for zeta, n in zip(ZETAS, targets, strict=False)),
+        ]
         rows = [["classes", *(f"{called:,}" for called in self.classes.called[:3])]]
         for curve in self.semantics:
             prices = [curve.price(target) for target in targets]
@@ -95,7 +101,10 @@ class PositivesStudy:
             )
         low_rows = [[name, f"{100 * share:.1f} %"] for name, share in self.low.items()]
         return [
-            ("Class vectors (images without classes left out)", (["", "pairs called positive", "CxC recovered"], class_rows)),
+            (
+                "Class vectors (images without classes left out)",
+                (["", "pairs called positive", "CxC recovered"], class_rows),
+            ),
             ("Caption semantics at the same recovery", (header, rows)),
             (f"Annotated captions that score under {LOW_SCORE}", (["relevance", "share"], low_rows)),
         ]
@@ -120,8 +129,8 @@ def positives(
 ) -> PositivesStudy:
     """Count, over all pairs, the CxC correspondences each relevance recovers as its threshold loosens.
 
-    `data`: a folder with the COCO 5K captions, categories and CxC ground truth, or a `Truth` with COCO ids, captions and
-    classes (CxC then comes from the extra "coco").
+    `data`: a folder with the COCO 5K captions, categories and CxC ground truth, or a `Truth` with COCO ids, captions
+    and classes (CxC then comes from the extra "coco").
     """
     truth = data if isinstance(data, Truth) else read(data)
     if truth.captions is None or truth.image_of is None or truth.classes is None or truth.annotated is None:
@@ -129,7 +138,7 @@ def positives(
     found = correspondences(truth, read_cxc(truth, None if isinstance(data, Truth) else _ground_truth_in(data)))
     curves, low = [], {}
     for number, name in enumerate(relevances):
-        scored = Semantics.fit(truth.captions, truth.image_of, metric=name).corpus(truth.captions, truth.image_of)
+        scored = Semantics.fit(truth.captions, truth.image_of, name).corpus()
         pairs = np.zeros(1 << (32 - _SHIFT), dtype=np.int64)
         hits = np.zeros_like(pairs)
         under = 0
@@ -155,7 +164,7 @@ def correspondences(truth: Truth, cxc: Truth) -> IntArray:
     extended = np.concatenate([cxc.pairs("i2t"), cxc.pairs("t2i")[:, ::-1]])
     extended = np.unique(extended, axis=0)
     assert truth.image_of is not None
-    return extended[truth.image_of[extended[:, 1]] != extended[:, 0]]
+    return np.asarray(extended[truth.image_of[extended[:, 1]] != extended[:, 0]])
 
 
 def class_curve(truth: Truth, found: IntArray) -> Curve:

@@ -1,0 +1,278 @@
+"""Losses and similarities against the forms they replace: the (B, B, B) tensor, the band, the (N², J², D) broadcast."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.measuring import peak_mb, seconds
+from bench.results import Row
+from halation import Gaussian, losses, similarity
+
+B = 512
+SPREADS: dict[str, Callable[[int], Tensor]] = {
+    "uniform on (0, 1)": lambda n: torch.rand(n, n, generator=_seeded()),
+    "normal, sd 0.05": lambda n: 0.05 * torch.randn(n, n, generator=_seeded()),
+    "normal, sd 0.1": lambda n: 0.1 * torch.randn(n, n, generator=_seeded()),
+    "normal, sd 0.2": lambda n: 0.2 * torch.randn(n, n, generator=_seeded()),
+}
+# glibc gives large blocks back to the system at once, and every new one is paid for in page faults: with these it does not
+KEEPING = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 33),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+
+
+def run() -> Iterator[Row]:
+    yield from _daa_against_direct()
+    yield from _daa_large()
+    yield from _soft_contrastive()
+    yield from _match_probability()
+    yield from _csd()
+
+
+# --- DAA ---
+
+
+def direct_daa(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
+    """The paper's equation written directly, both directions: two (B, B, B) tensors."""
+
+    def rank(x: Tensor) -> Tensor:
+        return 0.5 + torch.sigmoid((x[:, None, :] - x[:, :, None]) / temperature).sum(dim=2)  # σ(0) = ½ for j = i
+
+    def rows(s: Tensor, c: Tensor) -> Tensor:
+        by_score = rank(s)
+        with torch.no_grad():
+            by_meaning = rank(c)
+        return 1 - (torch.minimum(by_score, by_meaning) / torch.maximum(by_score, by_meaning)).mean()
+
+    return rows(scores, relevance) + rows(scores.T, relevance.T)
+
+
+def banded_daa(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
+    """Both directions by the band: in a sorted row only neighbours within 17 τ matter (float32), offset by offset."""
+
+    def rows(s: Tensor, c: Tensor) -> Tensor:
+        by_score: Tensor = _BandedRank.apply(s, temperature)
+        by_meaning = _BandedRank.apply(c, temperature).detach()
+        return 1 - (torch.minimum(by_score, by_meaning) / torch.maximum(by_score, by_meaning)).mean()
+
+    return rows(scores, relevance) + rows(scores.T, relevance.T)
+
+
+class _BandedRank(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, temperature: float) -> Tensor:
+        falling, order = scores.sort(dim=1, descending=True)
+        ranks = torch.arange(1, falling.shape[1] + 1).to(falling).expand_as(falling).clone()
+        for k, e in _band(falling, temperature):
+            ranks[:, :-k].add_(e)
+            ranks[:, k:].sub_(e)
+        ctx.save_for_backward(falling, order)
+        ctx.temperature = temperature
+        return torch.empty_like(ranks).scatter_(1, order, ranks)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        falling, order = ctx.saved_tensors
+        grad = grad.gather(1, order)
+        result = torch.zeros_like(grad)
+        for k, e in _band(falling, ctx.temperature):
+            flow = e.mul_(1 - e).mul_(grad[:, k:] - grad[:, :-k])
+            result[:, :-k].add_(flow)
+            result[:, k:].sub_(flow)
+        return torch.empty_like(result).scatter_(1, order, result.div_(ctx.temperature)), None
+
+
+def _band(falling: Tensor, temperature: float) -> Iterator[tuple[int, Tensor]]:
+    for k in range(1, falling.shape[1]):
+        gap = falling[:, k:] - falling[:, :-k]
+        if gap.amax() < -17 * temperature:
+            return
+        yield k, gap.div_(temperature).sigmoid_()
+
+
+def _ours(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
+    return losses.DAA(temperature)(scores, relevance)
+
+
+def _daa_step(form: Callable[..., Tensor], scores: Tensor, temperature: float) -> Callable[[], None]:
+    scores = scores.clone().requires_grad_()
+    relevance = torch.rand(scores.shape, generator=_seeded(1))
+
+    def step() -> None:
+        scores.grad = None
+        form(scores, relevance, temperature).backward()
+
+    return step
+
+
+def _daa_against_direct() -> Iterator[Row]:
+    for temperature, bar in ((1e-3, 50), (1e-2, 10)):
+        scores = SPREADS["uniform on (0, 1)"](B)
+        agreement = _gradient_difference(scores[:128, :128], temperature)
+        _daa_step(_ours, scores, temperature)()
+        ours = seconds(_daa_step(_ours, scores, temperature), 5)
+        theirs = seconds(_daa_step(direct_daa, scores, temperature), 1)
+        yield _time_row(f"DAA forward + backward, B = {B}, τ = {temperature:g}, uniform on (0, 1)", ours, theirs, bar)
+        band = seconds(_daa_step(banded_daa, scores, temperature), 3)
+        yield _time_row("— the same against the band", ours, band)
+        yield Row("losses", "— gradient against the direct form in float64, B = 128", f"{agreement:.1e} of its maximum")
+        for name in list(SPREADS)[1:]:
+            other = SPREADS[name](B)
+            ours = seconds(_daa_step(_ours, other, temperature), 5)
+            band = seconds(_daa_step(banded_daa, other, temperature), 2)
+            yield _time_row(f"— {name} (the direct form costs the same whatever the scores)", ours, theirs)
+            yield _time_row(f"— {name}, against the band", ours, band)
+    mine, direct = peak_mb(_daa_peak, "ours", B), peak_mb(_daa_peak, "direct", B)
+    yield Row("losses", f"— peak memory, B = {B}", f"{mine:,.0f} MB", f"{direct:,.0f} MB", direct / mine, 50)
+    kept, kept_theirs = _elsewhere(KEEPING)
+    yield _time_row(f"— B = {B}, τ = 0.001, uniform, an allocator that keeps what is freed", kept, kept_theirs, 50)
+
+
+def _gradient_difference(scores: Tensor, temperature: float) -> float:
+    relevance = torch.rand(scores.shape, generator=_seeded(1))
+    single, double = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    (ours,) = torch.autograd.grad(_ours(single, relevance, temperature), single)
+    (exact,) = torch.autograd.grad(direct_daa(double, relevance.double(), temperature), double)
+    return float((ours - exact).abs().max() / exact.abs().max())
+
+
+def _daa_large() -> Iterator[Row]:
+    sizes = [128, 256, 512, 1024, 2048, 4096]
+    for name, form, largest in (("ours", _ours, 4096), ("the band", banded_daa, 1024)):
+        times = []
+        for n in sizes:
+            if n <= largest:
+                step = _daa_step(form, SPREADS["uniform on (0, 1)"](n), 1e-2)
+                times.append(seconds(step, 5 if n <= 512 else 2 if n <= 2048 else 1))
+        exponents = np.diff(np.log2(times))
+        fit = np.polyfit(np.log(sizes[: len(times)]), np.log(times), 1)[0]
+        what = f"growth of DAA's cost with B, τ = 0.01, uniform, {name}: exponent {fit:.2f}, last doubling {exponents[-1]:.2f}"
+        yield Row("losses", what, ", ".join(f"{n}: {t:.3g} s" for n, t in zip(sizes, times, strict=False)))
+    peak = peak_mb(_daa_peak, "ours", 4096)
+    yield Row(
+        "losses", "DAA forward + backward, B = 4,096: peak memory", f"{peak:,.0f} MB", "bar: 2 GB", 2048 / peak, 1
+    )
+
+
+def _daa_peak(ready: Callable[[], None], form: str, n: int) -> None:
+    forms = {"ours": _ours, "direct": direct_daa}
+    _daa_step(_ours, SPREADS["uniform on (0, 1)"](32), 1e-2)()
+    step = _daa_step(forms[form], SPREADS["uniform on (0, 1)"](n), 1e-2)
+    ready()
+    step()
+
+
+def _elsewhere(environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds of ours and of the direct form in a process that starts with other settings of the allocator."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        context = multiprocessing.get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        child = context.Process(target=_time_both, args=(sender,))
+        child.start()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    result: tuple[float, float] = receiver.recv()
+    child.join()
+    return result
+
+
+def _time_both(sender: Any) -> None:
+    scores = SPREADS["uniform on (0, 1)"](B)
+    _daa_step(_ours, scores, 1e-3)()
+    ours = seconds(_daa_step(_ours, scores, 1e-3), 5)
+    sender.send((ours, seconds(_daa_step(direct_daa, scores, 1e-3), 2)))
+
+
+# --- samples ---
+
+
+def broadcast_log_likelihood(z: Tensor, w: Tensor, matches: Tensor) -> Tensor:
+    """PCME's loss with every difference written out: (N², J², D)."""
+    n, m, j = len(z), len(w), z.shape[1] * w.shape[1]
+    differences = z[:, None, :, None, :] - w[None, :, None, :, :]  # (N, M, J, J, D)
+    logits = (15 - 15 * (differences.square().sum(dim=-1) + 1e-6).sqrt()).reshape(n, m, j)
+    sign = torch.where(matches, 1.0, -1.0)[..., None]
+    return torch.nn.functional.logsigmoid(sign * logits).logsumexp(dim=2) - math.log(j)
+
+
+def _sample_step(form: str, n: int) -> Callable[[], None]:
+    z, w = (torch.randn(n, 7, 1024, generator=_seeded(s)).div_(32).requires_grad_() for s in (1, 2))
+    matches = torch.eye(n, dtype=torch.bool)
+
+    def step() -> None:
+        z.grad = w.grad = None
+        if form == "ours":
+            losses.soft_contrastive(z, w, matches).backward()
+        else:
+            (-broadcast_log_likelihood(z, w, matches).mean()).backward()
+
+    return step
+
+
+def _soft_contrastive() -> Iterator[Row]:
+    _sample_step("ours", 128)()
+    ours, theirs = seconds(_sample_step("ours", 128), 5), seconds(_sample_step("broadcast", 128), 1)
+    yield _time_row(
+        "soft_contrastive forward + backward, B = 128, J = 7, D = 1024, against the broadcast", ours, theirs, 50
+    )
+    mine, broadcast = peak_mb(_sample_peak, "ours", 128), peak_mb(_sample_peak, "broadcast", 128)
+    yield Row("losses", "— peak memory", f"{mine:,.0f} MB", f"{broadcast:,.0f} MB", broadcast / mine, 100)
+
+
+def _sample_peak(ready: Callable[[], None], form: str, n: int) -> None:
+    _sample_step("ours", 4)()
+    step = _sample_step(form, n)
+    ready()
+    step()
+
+
+def _match_probability() -> Iterator[Row]:
+    z, w = torch.randn(1000, 7, 1024, generator=_seeded(1)) / 32, torch.randn(5000, 7, 1024, generator=_seeded(2)) / 32
+    with torch.no_grad():
+        similarity.match_probability(z[:100], w[:100], scale=15.0, shift=15.0)
+        ours = seconds(lambda: similarity.match_probability(z, w, scale=15.0, shift=15.0), 2) / 5e6
+
+        def broadcast() -> None:
+            for i in range(0, 64, 8):
+                differences = z[i : i + 8, None, :, None, :] - w[None, :64, None, :, :]
+                torch.sigmoid(15 - 15 * (differences.square().sum(dim=-1) + 1e-6).sqrt()).mean(dim=(2, 3))
+
+        theirs = seconds(broadcast, 3) / 64**2
+    what = "match_probability of 1,000 × 5,000, J = 7, D = 1024, per pair, against the broadcast"
+    yield Row("losses", what, f"{ours * 1e6:.2f} µs", f"{theirs * 1e6:.1f} µs", theirs / ours, 50)
+
+
+def _csd() -> Iterator[Row]:
+    draw = lambda n, seed: torch.randn(n, 1024, generator=_seeded(seed))  # noqa: E731
+    a, b = Gaussian(draw(5000, 1), draw(5000, 2)), Gaussian(draw(25000, 3), draw(25000, 4))
+    ours = theirs = math.inf
+    for _ in range(4):  # turn about: a shared machine slows both
+        start = time.perf_counter()
+        a.mean @ b.mean.T
+        middle = time.perf_counter()
+        similarity.csd(a, b)
+        theirs, ours = min(theirs, middle - start), min(ours, time.perf_counter() - middle)
+    what = "csd of 5,000 × 25,000, D = 1024, against a bare float32 matrix product (bar: at most 1.5 × its time)"
+    yield Row("losses", what, f"{ours:.2f} s", f"{theirs:.2f} s", theirs / ours, 1 / 1.5)
+
+
+def _time_row(what: str, ours: float, theirs: float, bar: float | None = None) -> Row:
+    return Row("losses", what, f"{ours * 1e3:,.0f} ms", f"{theirs * 1e3:,.0f} ms", theirs / ours, bar)
+
+
+def _seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

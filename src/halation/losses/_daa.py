@@ -1,0 +1,132 @@
+"""DAA: train the semantic ranking itself."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from halation._errors import InputError, one_of
+from halation.losses._checks import as_mask, check_matrix
+from halation.losses._soft_rank import mid_rank, sigmoid_sums, soft_rank
+from halation.similarity._geometry import widen
+
+__all__ = ["DAA", "daa"]
+
+Variant = Literal["paper", "released"]
+
+
+def daa(
+    scores: Tensor,
+    relevance: Tensor,
+    temperature: float = 1e-3,
+    variant: Variant = "paper",
+    relevance_temperature: float | None = None,
+    mask: Tensor | None = None,
+    *,
+    check: bool = False,
+) -> Tensor:
+    """1 − soft ASP over rows: how far the ranking by scores is from the ranking by relevance, 0 = the same.
+
+        DAA = 1 − mean_{q,i} min(R_S, R_C) / max(R_S, R_C),   R = soft_rank(·, τ)
+
+    Li et al., "A Differentiable Semantic Metric Approximation in Probabilistic Embedding for Cross-Modal Retrieval",
+    NeurIPS 2022; its weight is 25 (COCO) or 10 (Flickr30K) per direction, where this function has 1.
+
+    scores (q, n), relevance (q, n), any floating types; the gradient goes through the scores only. A row whose
+    relevance is constant carries no signal and leaves the mean. `relevance_temperature` softens the ranks by relevance
+    on their own: 0 = exact mid-ranks, None = as the scores. mask (q, n) or (n,) bool, True = counts.
+
+    `variant="released"` is what the authors' code computes: entries of row b are ranked among *column* b (a missing
+    transpose), for square matrices only, and constant rows count. Kept to reproduce published numbers.
+
+    >>> relevance = torch.tensor([[0.1, 0.7, 0.3], [0.9, 0.2, 0.4]])
+    >>> daa(10 * relevance - 5, relevance, temperature=0.01)
+    tensor(0.)
+    >>> daa(-relevance, relevance, temperature=0.01)
+    tensor(0.4444)
+    """
+    check_matrix("scores", scores, finite=check)
+    check_matrix("relevance", relevance, tuple(scores.shape), finite=check)
+    one_of(variant, ("paper", "released"), "variant")
+    relevance = relevance.detach().to(scores.device)
+    relevance = relevance if relevance.is_floating_point() else relevance.to(torch.get_default_dtype())
+    tau = temperature if relevance_temperature is None else relevance_temperature
+    if variant == "released":
+        return _released(scores, relevance, temperature, tau, mask)
+    by_score = soft_rank(scores, temperature, mask=mask)  # (q, n)
+    by_meaning = mid_rank(relevance, mask=mask) if tau == 0 else soft_rank(relevance, tau, mask=mask)
+    ratio = _agreement(by_score, by_meaning.to(by_score.dtype))
+    if mask is None:
+        per_row = ratio.mean(dim=1)
+        signal = relevance.amin(dim=1) < relevance.amax(dim=1)
+    else:
+        mask = as_mask(mask, scores)
+        per_row = (ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        lowest = relevance.masked_fill(~mask, torch.inf).amin(dim=1)
+        signal = lowest < relevance.masked_fill(~mask, -torch.inf).amax(dim=1)
+    return ((1 - per_row) * signal).sum() / signal.sum().clamp(min=1)
+
+
+class DAA(nn.Module):
+    """`daa` of the scores and of their transpose, summed; `symmetric=False` for the rows alone.
+
+    >>> loss = DAA(temperature=0.01)
+    >>> scores = torch.tensor([[0.9, 0.1], [0.2, 0.8]], requires_grad=True)
+    >>> loss(scores, torch.eye(2)).backward()
+    """
+
+    def __init__(
+        self,
+        temperature: float = 1e-3,
+        variant: Variant = "paper",
+        relevance_temperature: float | None = None,
+        *,
+        symmetric: bool = True,
+        check: bool = False,
+    ) -> None:
+        super().__init__()
+        self.temperature, self.relevance_temperature = temperature, relevance_temperature
+        self.variant, self.symmetric, self.check = variant, symmetric, check
+
+    def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
+        """scores, relevance (q, n), mask (q, n) or None; a scalar."""
+        loss = self._rows(scores, relevance, mask)
+        if not self.symmetric:
+            return loss
+        across = None if mask is None else as_mask(mask, scores).T
+        return loss + self._rows(scores.T, relevance.T, across)
+
+    def _rows(self, scores: Tensor, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        return daa(
+            scores, relevance, self.temperature, self.variant, self.relevance_temperature, mask, check=self.check
+        )
+
+    def extra_repr(self) -> str:
+        return f"temperature={self.temperature}, variant={self.variant!r}, symmetric={self.symmetric}"
+
+
+def _agreement(by_score: Tensor, by_meaning: Tensor) -> Tensor:
+    """min/max of two ranks, 1 where they agree; ranks of 0 (what does not count) give 0."""
+    return torch.minimum(by_score, by_meaning) / torch.maximum(by_score, by_meaning).clamp(min=1)
+
+
+def _released(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:
+    if scores.shape[0] != scores.shape[1]:
+        raise InputError(f"the released DAA needs a square matrix, not {tuple(scores.shape)}; use variant='paper'")
+    if mask is not None or tau == 0:
+        raise InputError("the released DAA knows neither a mask nor hard ranks; use variant='paper'")
+    by_score = _rank_among_columns(scores, temperature)
+    with torch.no_grad():
+        by_meaning = _rank_among_columns(relevance, tau).to(by_score.dtype)
+    return 1 - _agreement(by_score, by_meaning).mean()
+
+
+def _rank_among_columns(x: Tensor, temperature: float) -> Tensor:
+    """R[b, c] = 1 + Σ_{a≠c} σ((X[a, b] − X[b, c])/τ): row b's entries ranked among column b's."""
+    x = widen(x)
+    n = x.shape[0]
+    among = torch.cat([x, x.T], dim=1)  # (n, 2n): those that are ranked, then those that count
+    counts = torch.cat([torch.zeros_like(x), torch.ones_like(x)], dim=1)
+    return 1 + sigmoid_sums(among, counts, temperature)[:, :n] - torch.sigmoid((x.T - x) / temperature)

@@ -1,0 +1,66 @@
+"""InfoNCE, the loss of CLIP, with any number of positives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from halation._errors import InputError
+from halation.losses._checks import as_matches, check_matrix
+from halation.similarity._geometry import widen
+
+__all__ = ["InfoNCE", "info_nce"]
+
+
+def info_nce(
+    scores: Tensor,
+    matches: Tensor,
+    temperature: float | Tensor = 0.07,
+    *,
+    symmetric: bool = True,
+    check: bool = False,
+) -> Tensor:
+    """Cross-entropy of finding a match among itself and the non-matches, mean over matches, then rows.
+
+        L_q = mean_{p∈P(q)} −ln( e^{S_p/τ} / (e^{S_p/τ} + Σ_{n∉P(q)} e^{S_n/τ}) ),   ½ (rows + columns) if symmetric
+
+    van den Oord et al., 2018; Radford et al., ICML 2021 (CLIP), to which it is equal for one match per row. With
+    several, the others of P(q) stay out of the denominator: a second caption of the image is never a false negative.
+    scores (q, n), cosines usually; matches (q, n) bool; rows without a match leave the mean.
+
+    >>> info_nce(torch.eye(2), torch.eye(2, dtype=torch.bool), temperature=1.0)
+    tensor(0.3133)
+    """
+    check_matrix("scores", scores, finite=check)
+    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    if not isinstance(temperature, Tensor) and not temperature > 0:
+        raise InputError(f"temperature must be a positive number, not {temperature}")
+    logits = widen(scores) / temperature
+    if not symmetric:
+        return _rows(logits, matches)
+    return 0.5 * (_rows(logits, matches) + _rows(logits.T, matches.T))
+
+
+class InfoNCE(nn.Module):
+    """`info_nce` with a learnt temperature, held as its logarithm; `learn=False` keeps it fixed."""
+
+    def __init__(
+        self, temperature: float = 0.07, *, learn: bool = True, symmetric: bool = True, check: bool = False
+    ) -> None:
+        super().__init__()
+        self.log_temperature = nn.Parameter(torch.tensor(temperature).log(), requires_grad=learn)
+        self.symmetric, self.check = symmetric, check
+
+    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+        """scores (q, n), matches (q, n) bool; a scalar."""
+        temperature = self.log_temperature.exp()
+        return info_nce(scores, matches, temperature, symmetric=self.symmetric, check=self.check)
+
+
+def _rows(logits: Tensor, matches: Tensor) -> Tensor:
+    # −1e30 rather than −∞: a row in which all match has no negatives, and must have a gradient of 0 instead of NaN
+    negatives = logits.masked_fill(matches, -1e30).logsumexp(dim=1, keepdim=True)  # (q, 1)
+    cost = softplus(negatives - logits).masked_fill(~matches, 0)  # (q, n)
+    count = matches.sum(dim=1)
+    return (cost.sum(dim=1) / count.clamp(min=1)).sum() / (count > 0).sum().clamp(min=1)

@@ -1,0 +1,49 @@
+"""SigLIP: every pair on its own is a match or not."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from halation.losses._checks import as_matches, check_matrix
+from halation.similarity._geometry import widen
+
+__all__ = ["SigmoidPairwise", "sigmoid_pairwise"]
+
+
+def sigmoid_pairwise(
+    scores: Tensor,
+    matches: Tensor,
+    *,
+    scale: float | Tensor = 10.0,
+    shift: float | Tensor = -10.0,
+    check: bool = False,
+) -> Tensor:
+    """−1/q Σ_{ij} ln σ(±(scale·S_ij + shift)), + for matches and − for the others.
+
+    Zhai et al., ICCV 2023 (SigLIP). scores (q, n), cosines usually; matches (q, n) bool, any number per row.
+
+    >>> sigmoid_pairwise(torch.eye(2), torch.eye(2, dtype=torch.bool))
+    tensor(0.6932)
+    """
+    check_matrix("scores", scores, finite=check)
+    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    logits = scale * widen(scores) + shift
+    return -logsigmoid(torch.where(matches, logits, -logits)).sum() / len(scores)
+
+
+class SigmoidPairwise(nn.Module):
+    """`sigmoid_pairwise` with learnt scale (held as its logarithm) and shift."""
+
+    def __init__(self, scale: float = 10.0, shift: float = -10.0, *, check: bool = False) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+        self.shift = nn.Parameter(torch.tensor(shift))
+        self.check = check
+
+    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+        """scores (q, n), matches (q, n) bool; a scalar."""
+        return sigmoid_pairwise(scores, matches, scale=self.log_scale.exp(), shift=self.shift, check=self.check)

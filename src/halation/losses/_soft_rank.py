@@ -1,0 +1,129 @@
+"""The differentiable rank every ranking loss stands on, in O(n log n) time and O(n) memory per row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
+
+from halation._errors import InputError
+from halation.losses._checks import as_mask, check_matrix
+from halation.losses._sigmoid_sums import BLOCK, Row, rank_sum, slope_sum
+from halation.similarity._geometry import widen
+
+__all__ = ["mid_rank", "sigmoid_sums", "soft_rank"]
+
+CHUNK = 1 << 20  # scores worked on at once: a few MB per temporary, so that they stay in the cache
+
+
+def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None, check: bool = False) -> Tensor:
+    """Differentiable rank of every candidate within its row, 1 = best.
+
+        R(q, i) = 1 + Σ_{j≠i} σ((S[q, j] − S[q, i]) / τ)
+
+    Smooth-AP (Brown et al., ECCV 2020), DAA (Li et al., NeurIPS 2022). The sum is not formed pair by pair: see
+    `_sigmoid_sums` for how n sums take O(n) once the row is sorted, to rounding error, whatever τ.
+
+    scores (q, n) of any floating type (half precision is ranked in float32); mask (q, n) or (n,) bool, True = counts: a
+    candidate that does not count is in nobody's way, and has rank 0 and no gradient. Returns (q, n).
+
+    >>> soft_rank(torch.tensor([[0.9, 0.1, 0.5]]), temperature=0.01)
+    tensor([[1., 3., 2.]])
+    >>> soft_rank(torch.tensor([[0.9, 0.1, 0.5]]), temperature=0.01, mask=torch.tensor([False, True, True]))
+    tensor([[0., 2., 1.]])
+    """
+    check_matrix("scores", scores, finite=check)
+    if mask is None:
+        return sigmoid_sums(scores, None, temperature) + 1
+    mask = as_mask(mask, scores)
+    # what does not count still has a place in the sorted row; that of a candidate that does cannot make NaN or infinity
+    lowest = scores.detach().masked_fill(~mask, math.inf).amin(dim=1, keepdim=True)
+    kept = torch.where(mask, scores, lowest.nan_to_num(posinf=0.0))
+    return (sigmoid_sums(kept, mask, temperature) + 1) * mask
+
+
+def mid_rank(values: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """Exact rank within the row, equal values sharing the middle of their places; what soft_rank tends to as τ → 0.
+
+    values (q, n), mask as in `soft_rank`. Returns (q, n) without gradient.
+
+    >>> mid_rank(torch.tensor([[0.5, 0.9, 0.5]]))
+    tensor([[2.5000, 1.0000, 2.5000]])
+    """
+    values = widen(values.detach())
+    if mask is not None:
+        values = values.masked_fill(~as_mask(mask, values), -math.inf)
+    values = values.contiguous()
+    rising = values.sort(dim=1).values
+    below = torch.searchsorted(rising, values)  # (q, n): how many are smaller
+    not_above = torch.searchsorted(rising, values, right=True)
+    rank = values.shape[1] + 0.5 - 0.5 * (below + not_above).to(values.dtype)
+    return rank if mask is None else rank * as_mask(mask, values)
+
+
+def sigmoid_sums(scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
+    """Σ_{j≠i} a_j σ((s_j − s_i)/τ) within each row: (q, n). Weights a (q, n) are constants, 1 unless given."""
+    if not (temperature > 0 and math.isfinite(temperature) and math.isfinite(1 / temperature)):
+        raise InputError(f"temperature must be a positive number, not {temperature}")
+    result: Tensor = _SigmoidSums.apply(scores, weights, float(temperature))  # type: ignore[no-untyped-call]
+    return result
+
+
+class _SigmoidSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
+        falling, order = widen(scores).sort(dim=1, descending=True)
+        ones = torch.ones_like(falling) if weights is None else weights.to(falling.dtype).gather(1, order)
+        sums = torch.empty_like(falling)
+        for rows in _chunks(falling):
+            row, (a,) = _cut(falling[rows], temperature, ones[rows])
+            sums[rows] = _uncut(rank_sum(row, a), falling)
+        ctx.save_for_backward(falling, order, None if weights is None else ones)
+        ctx.temperature, ctx.dtype = temperature, scores.dtype
+        return torch.empty_like(sums).scatter_(1, order, sums)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """With w = σ'((s_i − s_m)/τ) and g the incoming gradient: ∂/∂s_m = (a_m Σ_i w g_i − g_m Σ_i w a_i)/τ."""
+        falling, order, weights = ctx.saved_tensors
+        grad = grad.to(falling.dtype).gather(1, order)
+        weights = torch.ones_like(falling) if weights is None else weights
+        result = torch.empty_like(falling)
+        for rows in _chunks(falling):
+            row, (g, a) = _cut(falling[rows], ctx.temperature, grad[rows], weights[rows])
+            result[rows] = _uncut(slope_sum(row, g).mul_(a).sub_(slope_sum(row, a).mul_(g)), falling)
+        result = grad.scatter_(1, order, result.div_(ctx.temperature))
+        if ctx.dtype != result.dtype:  # half precision has little room above: saturate rather than overflow
+            result = result.clamp_(*_range(ctx.dtype)).to(ctx.dtype)
+        return result, None, None
+
+
+def _range(dtype: torch.dtype) -> tuple[float, float]:
+    limits = torch.finfo(dtype)
+    return limits.min, limits.max
+
+
+def _chunks(matrix: Tensor) -> list[slice]:
+    rows, step = matrix.shape[0], max(1, CHUNK // max(1, matrix.shape[1]))
+    return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def _cut(falling: Tensor, temperature: float, *others: Tensor) -> tuple[Row, list[Tensor]]:
+    """Sorted rows (r, n) as blocks (blocks, b, r), and others of that shape likewise; padding has weight 0."""
+    n = falling.shape[1]
+    extra = -n % BLOCK if n > BLOCK else 0
+    columns = falling.T.contiguous()  # (n, r): positions first, so that one step works on all rows at once
+    if extra:
+        columns = torch.cat([columns, columns[-1:].expand(extra, -1)])
+    row = Row.cut(columns, temperature)
+    return row, [pad(other.T, (0, 0, 0, extra)).reshape(row.values.shape) for other in others]
+
+
+def _uncut(blocks: Tensor, like: Tensor) -> Tensor:
+    """(blocks, b, r) → (r, n)."""
+    return blocks.flatten(0, 1)[: like.shape[1]].T

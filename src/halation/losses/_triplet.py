@@ -1,0 +1,58 @@
+"""The hinge of VSE++ and its ancestors: every match beats every other pair by a margin."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from halation.losses._checks import as_matches, check_matrix
+from halation.similarity._geometry import widen
+
+__all__ = ["Triplet", "triplet"]
+
+
+def triplet(
+    scores: Tensor,
+    matches: Tensor,
+    margin: float = 0.2,
+    *,
+    hardest: bool = True,
+    symmetric: bool = True,
+    check: bool = False,
+) -> Tensor:
+    """Σ over matches (i, j) of [margin + S_neg − S_ij]₊, the negatives from row i and from column j.
+
+    `hardest=True` takes only the highest negative of each row and column (VSE++, Faghri et al., BMVC 2018), False sums
+    over all. scores (q, n); matches (q, n) bool: what matches is never a negative. `symmetric=False`: rows alone.
+
+    >>> scores = torch.tensor([[0.9, 0.8], [0.1, 0.7]])
+    >>> triplet(scores, torch.eye(2, dtype=torch.bool), margin=0.2)
+    tensor(0.4000)
+    """
+    check_matrix("scores", scores, finite=check)
+    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    scores = widen(scores)
+    loss = _rows(scores, matches, margin, hardest)
+    return loss + _rows(scores.T, matches.T, margin, hardest) if symmetric else loss
+
+
+class Triplet(nn.Module):
+    """`triplet` with its margin."""
+
+    def __init__(
+        self, margin: float = 0.2, *, hardest: bool = True, symmetric: bool = True, check: bool = False
+    ) -> None:
+        super().__init__()
+        self.margin, self.hardest, self.symmetric, self.check = margin, hardest, symmetric, check
+
+    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+        """scores (q, n), matches (q, n) bool; a scalar."""
+        return triplet(scores, matches, self.margin, hardest=self.hardest, symmetric=self.symmetric, check=self.check)
+
+
+def _rows(scores: Tensor, matches: Tensor, margin: float, hardest: bool) -> Tensor:
+    negatives = scores.masked_fill(matches, -torch.inf)  # (q, n)
+    if hardest:
+        return (margin + negatives.amax(dim=1, keepdim=True) - scores)[matches].relu().sum()
+    row, column = matches.nonzero(as_tuple=True)
+    return (margin + negatives[row] - scores[row, column][:, None]).relu().sum()  # (matches, n)

@@ -118,14 +118,14 @@ def test_relevance_must_be_finite_and_yes_or_no_where_it_says_so() -> None:
     )
 
 
-@every_metric
-def test_the_number_of_threads_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    value = METRICS[name](SCORES)
-    monkeypatch.setattr("halation.metrics._asp._ROWS", 1)
-    monkeypatch.setattr("halation.metrics._ranking._ROWS", 1)
+def test_the_number_of_threads_changes_nothing(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, relevance = rng.integers(0, 9, (2, 700, 30))  # several tasks
+    values = []
     for count in ("1", "5"):
         monkeypatch.setenv("HALATION_THREADS", count)
-        np.testing.assert_array_equal(METRICS[name](SCORES), value)
+        values.append((asp(scores, relevance), average_precision(scores, relevance > 3), ndcg_at(scores, relevance, 5)))
+    for one, five in zip(*values, strict=True):
+        np.testing.assert_array_equal(one, five)
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from halation._arrays import Array, BoolArray, as_relevance, as_scores
 from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
-from halation.metrics._blocks import row_blocks
+from halation.metrics._blocks import row_blocks, task_rows
 from halation.metrics._ranking import Ranking, group_end, next_group, rank, rank_rows
 from halation.metrics._ratio import expected_ratio, harmonic_numbers
 
@@ -16,7 +16,6 @@ __all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "chance_asp"]
 
 TIES = ("expected", "average", "first")
 _AVERAGE, _FIRST = 1, 2
-_ROWS = 16  # per task
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int32]
@@ -52,7 +51,7 @@ def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
         by_score, by_meaning = rank_rows(scores[start:stop]), rank_rows(relevance[start:stop])
         _compare(by_score.order, by_score.tied, by_meaning.order, by_meaning.tied, way, harmonic, out[start:stop])
 
-    over_rows(len(scores), work, per_task=_ROWS)
+    over_rows(len(scores), work, per_task=task_rows(scores.shape[1]))
     return out
 
 
@@ -123,7 +122,7 @@ def asp_of(by_score: Ranking, by_meaning: Ranking, ties: str = "expected") -> Fl
             out[own],
         )
 
-    over_rows(rows, work, per_task=_ROWS)
+    over_rows(rows, work, per_task=task_rows(n))
     return out
 
 

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from halation._parallel import kernel
 
-__all__ = ["contiguous", "row_blocks"]
+__all__ = ["contiguous", "row_blocks", "task_rows"]
 
 _CELLS = 1 << 22  # of a block: 16 MB of float32
+_TASK_CELLS = 1 << 17  # of a thread's task: buffers of half a megabyte stay in the cache, and malloc keeps them
 _ACROSS, _ALONG = 16, 64  # a tile of the transpose: few enough rows for the first-level cache
 
 
@@ -21,6 +22,11 @@ def row_blocks(rows: int, n: int) -> Iterator[slice]:
     step = max(1, _CELLS // n)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def task_rows(n: int) -> int:
+    """How many rows of n one thread takes at a time; not so few that a transposed view is read in crumbs."""
+    return min(max(8, _TASK_CELLS // n), 256)
 
 
 def contiguous(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from halation._arrays import Array, BoolArray, as_relevant, as_scores
 from halation._errors import InputError
 from halation._parallel import kernel, over_rows
-from halation.metrics._blocks import contiguous, row_blocks
+from halation.metrics._blocks import contiguous, row_blocks, task_rows
 from halation.metrics._ranking import Ranking, rank
 
 __all__ = ["Hits", "cutoff", "hits_of", "per_query"]
@@ -85,7 +85,7 @@ def hits_of(ranking: Ranking, relevant: BoolArray, first_row: int = 0) -> Hits:
         own = slice(start, stop)
         _note_hits(ranking.order[own], ranking.tied[own], contiguous(relevant[own]), starts[start : stop + 1], ranks)
 
-    over_rows(rows, work, per_task=64)
+    over_rows(rows, work, per_task=task_rows(n))
     return Hits(ranks, starts, n)
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from halation._arrays import Array, BoolArray, FloatArray, as_relevance, as_scores
 from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
-from halation.metrics._blocks import contiguous, row_blocks
+from halation.metrics._blocks import contiguous, row_blocks, task_rows
 from halation.metrics._hits import cutoff
 from halation.metrics._ranking import Ranking, group_end, rank
 
@@ -81,7 +81,7 @@ def _top_gains(ranking: Ranking, gains: FloatArray, k: int) -> Floats:
             ranking.order[own], ranking.tied[own], contiguous(gains[own]).astype(np.float64, copy=False), top[own]
         )
 
-    over_rows(rows, work, per_task=64)
+    over_rows(rows, work, per_task=task_rows(n))
     return top
 
 

@@ -9,12 +9,10 @@ import numpy.typing as npt
 
 from halation._arrays import BoolArray, FloatArray
 from halation._parallel import kernel, over_rows
-from halation.metrics._blocks import contiguous
+from halation.metrics._blocks import contiguous, task_rows
 from halation.metrics._radix import sort_row, workspace
 
 __all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows"]
-
-_ROWS = 32  # per task: the transposed copy of a task's rows stays in the second-level cache
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def rank(scores: FloatArray) -> Ranking:
     def work(start: int, stop: int) -> None:
         _rank(contiguous(scores[start:stop]), ranking.order[start:stop], ranking.tied[start:stop])
 
-    over_rows(len(scores), work, per_task=_ROWS)
+    over_rows(len(scores), work, per_task=task_rows(scores.shape[1]))
     return ranking
 
 

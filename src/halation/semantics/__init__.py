@@ -15,6 +15,7 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.semantics._corpus import Corpus
+    from halation.semantics._minilm import MiniLM
     from halation.semantics._semantics import MEAN_OF, METRICS, Semantics, caption_relevance
     from halation.semantics._tokenizers import TOKENIZERS, Tokenizer, treebank, whitespace, words
 
@@ -23,6 +24,7 @@ __all__ = [
     "METRICS",
     "TOKENIZERS",
     "Corpus",
+    "MiniLM",
     "Semantics",
     "Tokenizer",
     "caption_relevance",
@@ -38,6 +40,7 @@ __getattr__, __dir__ = lazy(
         "METRICS": "halation.semantics._semantics",
         "TOKENIZERS": "halation.semantics._tokenizers",
         "Corpus": "halation.semantics._corpus",
+        "MiniLM": "halation.semantics._minilm",
         "Semantics": "halation.semantics._semantics",
         "Tokenizer": "halation.semantics._tokenizers",
         "caption_relevance": "halation.semantics._semantics",

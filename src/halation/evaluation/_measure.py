@@ -11,15 +11,15 @@ from halation._arrays import FloatArray, IntArray
 from halation.evaluation._report import CEILING
 from halation.evaluation._sources import Source
 from halation.evaluation._specs import Spec
-from halation.metrics._asp import asp_of
+from halation.metrics._asp import asp_of, ceiling_of
 from halation.metrics._average_precision import average_precision_of, map_at_r_of
 from halation.metrics._best_rank import best_rank_of, hit_at_of
 from halation.metrics._blocks import row_blocks
 from halation.metrics._hits import Hits, hits_of
 from halation.metrics._ndcg import ndcg_at_of
-from halation.metrics._pmrp import pmrp
+from halation.metrics._pmrp import as_codes, pmrp_of
 from halation.metrics._precision import precision_at_of, r_precision_of, recall_at_of
-from halation.metrics._ranking import Ranking, rank
+from halation.metrics._ranking import Ranking, rank, restrict
 from halation.relevance import Direction, Truth
 
 __all__ = ["Fold", "measure"]
@@ -74,8 +74,7 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
     columns = {name: np.full(len(queries), np.nan) for spec in specs for name in _columns(spec)}
     for block in row_blocks(len(queries), gallery):
         rows = queries[block]
-        scores = _read(fold.source, direction, rows)
-        ranking = rank(scores)
+        ranking = rank(_read(fold.source, direction, rows))
         hits = _hits(ranking, truth, direction, rows)
         for spec in specs:
             if spec.family in _READ:
@@ -83,11 +82,11 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
             elif spec.family == "nDCG@":
                 columns[spec.name][block] = ndcg_at_of(ranking, truth.gains(direction, rows), spec.k)
             elif spec.family == "PMRP":
-                columns[spec.name][block] = _plausible(scores, truth, direction, rows, spec.zetas)
+                columns[spec.name][block] = _plausible(ranking, truth, direction, rows, spec.zetas)
         for name, relevance in fold.relevances.items():
             by_meaning = rank(_read(relevance, direction, rows))
             columns[f"ASP({name})"][block] = asp_of(ranking, by_meaning)
-            columns[f"ASP({name}){CEILING}"][block] = asp_of(by_meaning, by_meaning)
+            columns[f"ASP({name}){CEILING}"][block] = ceiling_of(by_meaning)
         step(block.stop)
     return columns
 
@@ -113,15 +112,18 @@ def _hits(ranking: Ranking, truth: Truth, direction: Direction, rows: IntArray) 
 
 
 def _plausible(
-    scores: FloatArray, truth: Truth, direction: Direction, rows: IntArray, zetas: tuple[int, ...]
+    ranking: Ranking, truth: Truth, direction: Direction, rows: IntArray, zetas: tuple[int, ...]
 ) -> FloatArray:
     """PMRP of a block; images without classes, and their captions, leave queries (NaN) and gallery."""
     assert truth.classes is not None and truth.annotated is not None and truth.image_of is not None
-    codes, known = (truth.classes, truth.annotated), (truth.classes[truth.image_of], truth.annotated[truth.image_of])
-    (own, asked), (other, kept) = (codes, known) if direction == "i2t" else (known, codes)
+    images, captions = np.arange(truth.n_images), truth.image_of  # whose classes each item has
+    own, other = (images, captions) if direction == "i2t" else (captions, images)
+    kept = truth.annotated[other]
+    here = truth.annotated[own[rows]]
     values = np.full(len(rows), np.nan)
-    here = asked[rows]
-    if here.any() and kept.any():
-        part = scores if here.all() and kept.all() else scores[np.ix_(here, kept)]
-        values[here] = pmrp(part, own[rows][here], other[kept], zetas)
+    if here.any():
+        part = ranking if here.all() else Ranking(ranking.order[here], ranking.tied[here])
+        part = part if kept.all() else restrict(part, kept)
+        codes = as_codes(truth.classes)
+        values[here] = pmrp_of(part, codes[own[rows[here]]], codes[other[kept]], zetas)
     return values

@@ -31,9 +31,7 @@ class Semantic:
         return self._corpus.block(images, np.arange(self._corpus.n_captions))
 
     def t2i(self, captions: IntArray) -> FloatArray:
-        if _consecutive(captions):
-            return self._corpus.columns(int(captions[0]), int(captions[-1]) + 1)
-        return np.ascontiguousarray(self._corpus.block(np.arange(self._corpus.n_images), captions).T)
+        return np.asarray(self._corpus.block(np.arange(self._corpus.n_images), captions).T)
 
     def subset(self, images: IntArray, captions: IntArray) -> Source:
         return Matrix(self._corpus.block(images, captions))

@@ -3,7 +3,7 @@
 A source answers two questions, and nothing else of evaluation knows what is behind it:
 
     i2t(images)    (len(images), n_captions)     scores of these images against every caption
-    t2i(captions)  (len(captions), n_images)     scores of these captions against every image
+    t2i(captions)  (len(captions), n_images)     scores of these captions against every image; maybe a transposed view
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Matrix:
         return self._scores[images]
 
     def t2i(self, captions: IntArray) -> FloatArray:
-        return np.ascontiguousarray(_columns(self._scores, captions).T)
+        return np.asarray(_columns(self._scores, captions).T)
 
     def subset(self, images: IntArray, captions: IntArray) -> Matrix:
         return Matrix(_columns(self._scores[images], captions))
@@ -72,7 +72,7 @@ class Embeddings:
 
     def t2i(self, captions: IntArray) -> FloatArray:
         # the similarity is always asked (images, captions): it need not be symmetric (KL is not)
-        return np.ascontiguousarray(self._scores(self._images, _take(self._captions, captions)).T)
+        return np.asarray(self._scores(self._images, _take(self._captions, captions)).T)
 
     def subset(self, images: IntArray, captions: IntArray) -> Embeddings:
         return Embeddings(_take(self._images, images), _take(self._captions, captions), self._similarity)

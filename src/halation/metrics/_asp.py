@@ -10,9 +10,9 @@ from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
 from halation.metrics._blocks import row_blocks, task_rows
 from halation.metrics._ranking import Ranking, group_end, next_group, rank, rank_rows
-from halation.metrics._ratio import expected_ratio, harmonic_numbers
+from halation.metrics._ratio import expected_ratio, harmonic_numbers, own_square
 
-__all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "chance_asp"]
+__all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "ceiling_of", "chance_asp"]
 
 TIES = ("expected", "average", "first")
 _AVERAGE, _FIRST = 1, 2
@@ -68,11 +68,7 @@ def asp_ceiling(relevance: Array, ties: str = "expected") -> Floats:
     """
     _way(ties)
     relevance = as_scores(relevance, "relevance")
-    out = np.empty(len(relevance))
-    for rows in row_blocks(*relevance.shape):
-        by_meaning = rank(relevance[rows])
-        out[rows] = asp_of(by_meaning, by_meaning, ties)
-    return out
+    return np.concatenate([ceiling_of(rank(relevance[rows]), ties) for rows in row_blocks(*relevance.shape)])
 
 
 def chance_asp(n: int) -> float:
@@ -126,8 +122,39 @@ def asp_of(by_score: Ranking, by_meaning: Ranking, ties: str = "expected") -> Fl
     return out
 
 
+def ceiling_of(by_meaning: Ranking, ties: str = "expected") -> Floats:
+    """`asp_ceiling` of a block that is ranked already.
+
+    A run of L equal items on places p…q has Σ_r Σ_s min(r, s)/max(r, s) / L for all its items together, so the cost is
+    that of finding the runs.
+    """
+    rows, n = by_meaning.shape
+    if _way(ties):
+        return np.ones(rows)
+    harmonic = harmonic_numbers(n)
+    out = np.empty(rows)
+    over_rows(rows, lambda start, stop: _ceiling(by_meaning.tied[start:stop], harmonic, out[start:stop]))
+    return out
+
+
 def _way(ties: str) -> int:
     return TIES.index(one_of(ties, TIES, "ties"))
+
+
+@kernel
+def _ceiling(tied: BoolArray, harmonic: Floats, out: Floats) -> None:
+    n = tied.shape[1]
+    for row in range(tied.shape[0]):
+        total, place = 0.0, 0
+        while place < n:
+            run = next_group(tied[row], place)
+            total += run - place  # items on their own score 1
+            place = run
+            if place < n:
+                end = group_end(tied[row], place)
+                total += own_square(place + 1, end, harmonic) / (end - place)
+                place = end
+        out[row] = total / n
 
 
 @kernel

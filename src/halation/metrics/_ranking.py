@@ -12,7 +12,7 @@ from halation._parallel import kernel, over_rows
 from halation.metrics._blocks import contiguous, task_rows
 from halation.metrics._radix import sort_row, workspace
 
-__all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows"]
+__all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows", "restrict"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,41 @@ def _rank(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray) -> 
     space = workspace(scores.shape[1])
     for row in range(scores.shape[0]):
         sort_row(scores[row], order[row], tied[row], space)
+
+
+def restrict(ranking: Ranking, kept: BoolArray) -> Ranking:
+    """The same rankings with only the kept columns (n,) in them, renumbered; nothing is sorted again.
+
+    >>> restrict(rank(np.array([[0.1, 0.7, 0.1, 0.9]])), np.array([True, False, True, True])).order
+    array([[2, 0, 1]], dtype=int32)
+    """
+    rows, left = len(ranking.order), int(np.count_nonzero(kept))
+    part = Ranking(np.empty((rows, left), np.int32), np.empty((rows, left), np.bool_))
+    number = (np.cumsum(kept) - 1).astype(np.int32)
+
+    def work(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        _restrict(ranking.order[own], ranking.tied[own], kept, number, part.order[own], part.tied[own])
+
+    over_rows(rows, work)
+    return part
+
+
+@kernel
+def _restrict(
+    order: npt.NDArray[np.int32], tied: BoolArray, kept: BoolArray, number: npt.NDArray[np.int32],
+    order_left: npt.NDArray[np.int32], tied_left: BoolArray,
+) -> None:  # fmt: skip
+    for row in range(order.shape[0]):
+        left, equal = 0, False  # equal: to the last item that was kept, through all that were not
+        for place in range(order.shape[1]):
+            equal = equal and tied[row, place]
+            item = order[row, place]
+            if kept[item]:
+                order_left[row, left] = number[item]
+                tied_left[row, left] = equal
+                left += 1
+                equal = True
 
 
 @kernel

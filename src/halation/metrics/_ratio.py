@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from halation._parallel import kernel
 
-__all__ = ["expected_ratio", "harmonic_numbers"]
+__all__ = ["expected_ratio", "harmonic_numbers", "own_square"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,8 +62,8 @@ def _integers(first: int, last: int) -> float:
 
 
 @kernel
-def _square(first: int, last: int, harmonic: Floats) -> float:
-    """Σ min(r, s)/max(r, s) over both in first..last."""
+def own_square(first: int, last: int, harmonic: Floats) -> float:
+    """Σ min(r, s)/max(r, s) over both in first..last: what a run of equal items makes with itself."""
     length = last - first + 1
     if length <= _SHORT:
         short = 0.0
@@ -82,7 +82,7 @@ def expected_ratio(a: int, b: int, c: int, d: int, harmonic: Floats) -> float:
     if b < c:
         return _integers(a, b) * _reciprocals(c, d, harmonic) / pairs
     last = min(b, d)  # the overlap is c..last
-    total = _square(c, last, harmonic)
+    total = own_square(c, last, harmonic)
     if a < c:
         total += _integers(a, c - 1) * _reciprocals(c, d, harmonic)
     if b != d:

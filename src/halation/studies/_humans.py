@@ -89,10 +89,10 @@ class HumansStudy:
     def _remarks(self) -> list[str]:
         best, tokens = self.best, max(self._plain(TOKENS), key=lambda row: row.expert_within)
         remarks = [
-            f"Closest to the experts within an image's candidates: {_named(best)}; of the relevances that need no neural "
+            f"Closest to the experts within an image's candidates: {_named(best)}; without a neural "
             f"network: {_named(tokens)}.",
-            "Published figures: PTB tokens, own captions removed; CrowdFlower's on a file whose public copy is damaged "
-            "since (the damaged block is dropped here), so those two differ.",
+            "Published figures: PTB tokens. CrowdFlower's were made on the undamaged file and do not say which pairs "
+            "were kept; the leave-one-out rows below, own captions kept but not their own reference, come nearest.",
         ]
         if self.missing:
             remarks.append(f'Not measured: {", ".join(self.missing)} (extra "pretrained" not installed).')

@@ -78,7 +78,7 @@ class PositivesStudy:
     def _remarks(self) -> list[str]:
         remarks = [
             f"Annotated captions that score under {LOW_SCORE} by tfidf: {100 * self.low_share:.1f} %.",
-            "The paper (Li et al., NeurIPS 2022): 7,039 correspondences at 11.8 M class-based positives (ζ = 2) against "
+            "The paper (Li et al., NeurIPS 2022): 7,039 correspondences at 11.8 M class-based positives (ζ = 2) and at "
             "1.5 M semantic ones, and 15 % of annotated captions under 0.3.",
         ]
         if self.missing:

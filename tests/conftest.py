@@ -7,6 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# no deadlines: machines are shared, and the first call of a kernel compiles it; the same examples in every run
+settings.register_profile("halation", deadline=None, derandomize=True)
+settings.load_profile("halation")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

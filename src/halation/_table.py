@@ -41,7 +41,7 @@ def markdown(
 ) -> str:
     """GitHub's Markdown."""
     lines = [" | ".join(row) for row in (header, ["---", *["---:"] * (len(header) - 1)], *rows)]
-    table = "\n".join(f"| {line.strip()} |" for line in lines)
+    table = "\n".join(f"| {line} |" for line in lines)
     return "\n\n".join([*([title] if title else []), table, *(["<br>\n".join(notes)] if notes else [])]) + "\n"
 
 

@@ -15,109 +15,112 @@ K = 22 (float64). For 1/(1+x)² a factor 1 + α(1+x) makes the zero at −1 a do
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Row", "rank_sum", "slope_sum"]
+__all__ = ["Row", "block_size", "rank_and_slope_sum", "rank_sum", "slope_sum"]
 
 TERMS = {torch.float32: 11, torch.float64: 22}
-BLOCK = 8
+
+
+def block_size(n: int) -> int:
+    """Scores per block: all of a short row, whose pairs are soon done; otherwise few, for which the carrying pays."""
+    return n if n <= 64 else 8 if n <= 2048 else 16
 
 
 class Row(NamedTuple):
-    """Sorted scores cut into blocks, and how e^{−distance/τ} falls from every score to its block's two edges."""
+    """Sorted scores cut into blocks, and x^k, k = 1..K, of every score against its block's two edges."""
 
-    values: Tensor  # (blocks, b, rows), decreasing along the first two axes
-    down: Tensor  # (blocks, b, rows): from the block's upper edge to the score
-    up: Tensor  # (blocks, b, rows): from the score to the next block's upper edge
-    across: Tensor  # (blocks, rows): from edge to edge
-    sharpness: float  # 1/τ
+    sigmoids: Tensor  # (blocks, b, b, rows): σ((s_j − s_i)/τ) of the pairs (i, j) of each block, 0 for i = j
+    down: Tensor  # (K, blocks, b, rows): from the block's upper edge to the score
+    up: Tensor  # (K, blocks, b, rows): from the score to the next block's upper edge
+    across: Tensor  # (K, blocks, rows): from edge to edge
 
     @classmethod
-    def cut(cls, values: Tensor, temperature: float) -> Row:
+    def cut(cls, values: Tensor, block: int, temperature: float) -> Row:
         """From values (n, rows) that decrease along n, n a multiple of the block size."""
-        values = values.view(-1, min(BLOCK, values.shape[0]), values.shape[1])
+        values = values.view(-1, block, values.shape[1])
+        sharpness, terms = 1 / temperature, TERMS[values.dtype]
+        pairs = (values[:, None] - values[:, :, None]).mul_(sharpness)
+        pairs.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
         edge = values[:, 0]  # (blocks, rows)
         next_edge = torch.cat([edge[1:], values[-1:, -1]])
-        sharpness = 1 / temperature
         return cls(
-            values,
-            values.sub(edge[:, None]).mul_(sharpness).exp_(),
-            next_edge[:, None].sub(values).mul_(sharpness).exp_(),
-            next_edge.sub(edge).mul_(sharpness).exp_(),
-            sharpness,
+            pairs.sigmoid_(),
+            _powers((values - edge[:, None]).mul_(sharpness).exp_(), terms),
+            _powers((next_edge[:, None] - values).mul_(sharpness).exp_(), terms),
+            _powers((next_edge - edge).mul_(sharpness).exp_(), terms),
         )
 
 
 def rank_sum(row: Row, weights: Tensor) -> Tensor:
     """Σ_{j≠i} a_j σ((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    above, below = _far(row, weights, _coefficients(row.values.dtype)[0])
-    counts = weights.sum(dim=1)  # (blocks, rows)
-    total = below.sub_(above).add_((counts.cumsum(dim=0) - counts)[:, None])  # σ(t) = 1 − σ(−t) for those above
-    for high, low, tail in _near(row):
-        total[:, high].addcmul_(weights[:, low], tail)
-        total[:, low].addcmul_(weights[:, high], 1 - tail)
-    return total
+    return _rank(row, weights, *_carry(row, weights))
 
 
 def slope_sum(row: Row, weights: Tensor) -> Tensor:
     """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    above, below = _far(row, weights, _coefficients(row.values.dtype)[1])
-    total = above.add_(below)
-    for high, low, tail in _near(row):
-        slope = tail * (1 - tail)
-        total[:, high].addcmul_(weights[:, low], slope)
-        total[:, low].addcmul_(weights[:, high], slope)
+    return _slope(row, weights, *_carry(row, weights))
+
+
+def rank_and_slope_sum(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Both sums, for little more than the price of one."""
+    above, below = _carry(row, weights)
+    return _rank(row, weights, above, below), _slope(row, weights, above, below)
+
+
+def _rank(row: Row, weights: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    total = (row.sigmoids * weights[:, None]).sum(dim=2)
+    if len(total) > 1:
+        tail, _ = _coefficients(weights.dtype)
+        counts = weights.sum(dim=1)  # (blocks, rows); of those above, σ(t) = 1 − σ(−t)
+        total += (counts.cumsum(dim=0) - counts)[:, None]
+        total[1:] -= _evaluate(tail, row.down[:, 1:], above)
+        total[:-1] += _evaluate(tail, row.up[:, :-1], below)
     return total
 
 
-def _near(row: Row) -> Iterator[tuple[slice, slice, Tensor]]:
-    """The pairs of each block, offset by offset: (places of the higher, places of the lower, σ(−distance/τ))."""
-    size = row.values.shape[1]
-    for offset in range(1, size):
-        high, low = slice(0, size - offset), slice(offset, size)
-        yield high, low, row.values[:, low].sub(row.values[:, high]).mul_(row.sharpness).sigmoid_()
+def _slope(row: Row, weights: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    pairs = torch.addcmul(row.sigmoids, row.sigmoids, row.sigmoids, value=-1)  # σ' = σ − σ²
+    total = pairs.mul_(weights[:, None]).sum(dim=2)
+    if len(total) > 1:
+        _, bell = _coefficients(weights.dtype)
+        total[1:] += _evaluate(bell, row.down[:, 1:], above)
+        total[:-1] += _evaluate(bell, row.up[:, :-1], below)
+    return total
 
 
-def _far(row: Row, weights: Tensor, polynomial: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """Σ_j a_j p(x_ij) over all blocks above the block of i, and over all blocks below it."""
-    blocks, terms = len(row.values), len(polynomial)
-    if blocks == 1:
-        return torch.zeros_like(row.values), torch.zeros_like(row.values)
-    powers = row.across[:, None].expand(-1, terms, -1).cumprod(dim=1)  # (blocks, K, rows)
-    carried = _moments(row.up, weights, terms)
+def _carry(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """C_k of all that is above each block but the first, and of all that is below each block but the last."""
+    blocks = len(weights)
+    above = (row.up[:, :-1] * weights[:-1]).sum(dim=2)  # (K, blocks − 1, rows)
+    below = (row.down[:, 1:] * weights[1:]).sum(dim=2)
     for block in range(1, blocks - 1):
-        carried[block].addcmul_(carried[block - 1], powers[block])
-    above = _evaluate(polynomial, row.down[1:], carried[:-1])
-    carried = _moments(row.down, weights, terms)
-    for block in range(blocks - 2, 0, -1):
-        carried[block].addcmul_(carried[block + 1], powers[block])
-    below = _evaluate(polynomial, row.up[:-1], carried[1:])
-    nothing = torch.zeros_like(row.values[:1])
-    return torch.cat([nothing, above]), torch.cat([below, nothing])
+        above[:, block].addcmul_(above[:, block - 1], row.across[:, block])
+    for block in range(blocks - 3, -1, -1):
+        below[:, block].addcmul_(below[:, block + 1], row.across[:, block + 1])
+    return above, below
 
 
-def _moments(x: Tensor, weights: Tensor, terms: int) -> Tensor:
-    """Σ over a block of a_j x_j^k for k = 1..K: (blocks, K, rows)."""
-    moments = x.new_empty(x.shape[0], terms, x.shape[2])
-    power = x * weights
-    for k in range(terms):
-        torch.sum(power, dim=1, out=moments[:, k])
-        power.mul_(x)
-    return moments
+def _evaluate(polynomial: tuple[float, ...], powers: Tensor, carried: Tensor) -> Tensor:
+    """Σ_k c_k x^k C_k: (blocks, b, rows)."""
+    scaled = carried * carried.new_tensor(polynomial)[:, None, None]  # (K, blocks, rows)
+    return (powers * scaled[:, :, None]).sum(dim=0)
 
 
-def _evaluate(polynomial: Sequence[float], x: Tensor, carried: Tensor) -> Tensor:
-    """Σ_k c_k x^k C_k by Horner's rule: (blocks, b, rows)."""
-    scaled = carried * carried.new_tensor(polynomial)[:, None]  # (blocks, K, rows)
-    total = scaled[:, -1, None] * x
-    for k in range(len(polynomial) - 2, -1, -1):
-        total.add_(scaled[:, k, None]).mul_(x)
-    return total
+def _powers(x: Tensor, terms: int) -> Tensor:
+    """x^k for k = 1..K in a new first axis, by doubling."""
+    powers = x.new_empty(terms, *x.shape)
+    powers[0] = x
+    done = 1
+    while done < terms:
+        more = min(done, terms - done)
+        torch.mul(powers[:more], powers[done - 1], out=powers[done : done + more])
+        done += more
+    return powers
 
 
 @functools.cache

@@ -12,12 +12,10 @@ from torch.nn.functional import pad
 
 from halation._errors import InputError
 from halation.losses._checks import as_mask, check_matrix
-from halation.losses._sigmoid_sums import BLOCK, Row, rank_sum, slope_sum
+from halation.losses._sigmoid_sums import TERMS, Row, block_size, rank_and_slope_sum, rank_sum, slope_sum
 from halation.similarity._geometry import widen
 
 __all__ = ["mid_rank", "sigmoid_sums", "soft_rank"]
-
-CHUNK = 1 << 20  # scores worked on at once: a few MB per temporary, so that they stay in the cache
 
 
 def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None, check: bool = False) -> Tensor:
@@ -77,12 +75,15 @@ class _SigmoidSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
         falling, order = widen(scores).sort(dim=1, descending=True)
-        ones = torch.ones_like(falling) if weights is None else weights.to(falling.dtype).gather(1, order)
-        sums = torch.empty_like(falling)
+        weights = torch.ones_like(falling) if weights is None else weights.to(falling.dtype).gather(1, order)
+        sums, slopes = torch.empty_like(falling), torch.empty_like(falling) if ctx.needs_input_grad[0] else None
         for rows in _chunks(falling):
-            row, (a,) = _cut(falling[rows], temperature, ones[rows])
-            sums[rows] = _uncut(rank_sum(row, a), falling)
-        ctx.save_for_backward(falling, order, None if weights is None else ones)
+            row, a = _cut(falling[rows], temperature, weights[rows])
+            if slopes is None:
+                sums[rows] = _uncut(rank_sum(row, a), falling)
+            else:
+                sums[rows], slopes[rows] = (_uncut(part, falling) for part in rank_and_slope_sum(row, a))
+        ctx.save_for_backward(falling, order, weights, slopes)
         ctx.temperature, ctx.dtype = temperature, scores.dtype
         return torch.empty_like(sums).scatter_(1, order, sums)
 
@@ -90,14 +91,14 @@ class _SigmoidSums(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """With w = σ'((s_i − s_m)/τ) and g the incoming gradient: ∂/∂s_m = (a_m Σ_i w g_i − g_m Σ_i w a_i)/τ."""
-        falling, order, weights = ctx.saved_tensors
+        falling, order, weights, slopes = ctx.saved_tensors
         grad = grad.to(falling.dtype).gather(1, order)
-        weights = torch.ones_like(falling) if weights is None else weights
         result = torch.empty_like(falling)
         for rows in _chunks(falling):
-            row, (g, a) = _cut(falling[rows], ctx.temperature, grad[rows], weights[rows])
-            result[rows] = _uncut(slope_sum(row, g).mul_(a).sub_(slope_sum(row, a).mul_(g)), falling)
-        result = grad.scatter_(1, order, result.div_(ctx.temperature))
+            row, g = _cut(falling[rows], ctx.temperature, grad[rows])
+            result[rows] = _uncut(slope_sum(row, g), falling)
+        result.mul_(weights).addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
+        result = grad.scatter_(1, order, result)
         if ctx.dtype != result.dtype:  # half precision has little room above: saturate rather than overflow
             result = result.clamp_(*_range(ctx.dtype)).to(ctx.dtype)
         return result, None, None
@@ -109,19 +110,22 @@ def _range(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def _chunks(matrix: Tensor) -> list[slice]:
-    rows, step = matrix.shape[0], max(1, CHUNK // max(1, matrix.shape[1]))
+    """Rows to work on at once: temporaries of a few MB, but long rows in larger parties, as each goes block by block."""
+    rows, n = matrix.shape
+    step = max(1, max(1 << 20, n << 11) // (n * max(TERMS[matrix.dtype], block_size(n))))
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def _cut(falling: Tensor, temperature: float, *others: Tensor) -> tuple[Row, list[Tensor]]:
-    """Sorted rows (r, n) as blocks (blocks, b, r), and others of that shape likewise; padding has weight 0."""
+def _cut(falling: Tensor, temperature: float, other: Tensor) -> tuple[Row, Tensor]:
+    """Sorted rows (r, n) as blocks (blocks, b, r), and another matrix of that shape likewise; padding has weight 0."""
     n = falling.shape[1]
-    extra = -n % BLOCK if n > BLOCK else 0
+    block = block_size(n)
+    extra = -n % block
     columns = falling.T.contiguous()  # (n, r): positions first, so that one step works on all rows at once
     if extra:
         columns = torch.cat([columns, columns[-1:].expand(extra, -1)])
-    row = Row.cut(columns, temperature)
-    return row, [pad(other.T, (0, 0, 0, extra)).reshape(row.values.shape) for other in others]
+    row = Row.cut(columns, block, temperature)
+    return row, pad(other.T, (0, 0, 0, extra)).reshape(-1, block, len(falling))
 
 
 def _uncut(blocks: Tensor, like: Tensor) -> Tensor:

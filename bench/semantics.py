@@ -173,13 +173,13 @@ def _bleu_oracle(captions: list[str], image_of: np.ndarray) -> float:
     from pycocoevalcap.bleu.bleu_scorer import BleuScorer, cook_refs, cook_test
 
     pairs = _sampled(captions, image_of, _tokens(captions))
-    cooked = [cook_refs(references, "closest", 4) for _, references in pairs]
+    cooked = [cook_refs(references) for _, references in pairs]
 
     def work() -> None:
         scorer = BleuScorer(n=4)
         scorer.crefs = cooked
         scorer.ctest = [
-            cook_test(candidate, refs, "closest", 4) for (candidate, _), refs in zip(pairs, cooked, strict=True)
+            cook_test(candidate, refs) for (candidate, _), refs in zip(pairs, cooked, strict=True)
         ]
         scorer.compute_score(option="closest", verbose=0)
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from halation.evaluation._resample import Queries, bootstrap, randomised_difference, statistic
+from halation.evaluation._resample import (
+    Queries,
+    bootstrap_median,
+    randomisation_test,
+    randomisation_test_median,
+    statistic,
+)
+from halation.evaluation._resample import bootstrap as bootstrap_columns
 
 
 def queries(clusters: np.ndarray, folds: np.ndarray | None = None) -> Queries:
@@ -16,6 +23,14 @@ def queries(clusters: np.ndarray, folds: np.ndarray | None = None) -> Queries:
     return Queries(
         np.arange(len(clusters)), clusters, np.zeros(len(clusters), int) if folds is None else np.asarray(folds)
     )
+
+
+def bootstrap(values: np.ndarray, queries: Queries, resamples: int, seed: int) -> np.ndarray:
+    return bootstrap_columns(values[:, None], queries, resamples, seed)[:, 0]
+
+
+def p_value(a: np.ndarray, b: np.ndarray, queries: Queries, resamples: int, seed: int) -> float:
+    return float(randomisation_test(a[:, None], b[:, None], queries, resamples, seed)[0])
 
 
 def test_folds_are_averaged_and_not_pooled() -> None:
@@ -55,7 +70,7 @@ def test_bootstrap_resamples_within_folds() -> None:
 
 def test_bootstrap_of_the_median_rank_equals_drawing_by_hand(rng: np.random.Generator) -> None:
     ranks = rng.integers(1, 50, 31).astype(float)
-    drawn = bootstrap(ranks, queries(np.arange(31)), 200, seed=5, median=True)
+    drawn = bootstrap_median(ranks, queries(np.arange(31)), 200, seed=5)
     generator = np.random.default_rng(5)
     by_hand = [np.floor(np.median(ranks[row])) for row in generator.integers(31, size=(200, 31))]
     assert drawn.tolist() == by_hand
@@ -73,7 +88,7 @@ def test_bootstrap_means_equal_drawing_by_hand(rng: np.random.Generator) -> None
 
 def test_two_equal_systems_are_never_told_apart() -> None:
     values = np.random.default_rng(0).random(50)
-    assert randomised_difference(values, values, queries(np.arange(50)), 500, seed=0) == 1.0
+    assert p_value(values, values, queries(np.arange(50)), 500, seed=0) == 1.0
 
 
 def test_the_randomisation_test_agrees_with_exact_enumeration() -> None:
@@ -81,7 +96,7 @@ def test_the_randomisation_test_agrees_with_exact_enumeration() -> None:
     b = np.array([0.3, 0.1, 0.9, 0.3, 0.5, 0.8, 0.8, 0.6])
     signs = np.array(list(itertools.product([-1, 1], repeat=8)))
     exact = (np.abs(signs @ (a - b)) >= abs((a - b).sum()) - 1e-12).mean()
-    ours = randomised_difference(a, b, queries(np.arange(8)), 20_000, seed=0)
+    ours = p_value(a, b, queries(np.arange(8)), 20_000, seed=0)
     assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
 
 
@@ -89,10 +104,19 @@ def test_the_randomisation_test_is_honest_when_nothing_differs(rng: np.random.Ge
     small = 0
     for trial in range(200):
         a, b = rng.random((2, 60))
-        small += randomised_difference(a, b, queries(np.repeat(np.arange(20), 3)), 99, seed=trial) <= 0.1
+        small += p_value(a, b, queries(np.repeat(np.arange(20), 3)), 99, seed=trial) <= 0.1
     assert stats.binomtest(small, 200, 0.1).pvalue > 1e-4
 
 
 def test_medians_are_compared_by_swapping_systems_too() -> None:
     a = np.arange(1.0, 101.0)
-    assert randomised_difference(a + 50, a, queries(np.arange(100)), 200, seed=0, median=True) < 0.05
+    assert randomisation_test_median(a + 50, a, queries(np.arange(100)), 200, seed=0) < 0.05
+
+
+def test_columns_are_drawn_together_and_left_out_values_apart(rng: np.random.Generator) -> None:
+    values = rng.random((30, 2))
+    values[::3, 1] = np.nan
+    clusters, folds = np.arange(30) // 2, np.arange(30) // 10
+    drawn = bootstrap_columns(values, queries(clusters, folds), 50, seed=1)
+    for column in range(2):
+        np.testing.assert_allclose(drawn[:, column], bootstrap(values[:, column], queries(clusters, folds), 50, seed=1))

@@ -52,7 +52,7 @@ KINDS = ["uniform", "normal", "tied", "clustered", "constant"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("temperature", [1e-6, 1e-3, 1e-2, 0.3, 50.0])
-@pytest.mark.parametrize("n", [1, 2, 64, 65, 80, 150])
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 33, 150])
 def test_soft_ranks_and_their_gradients_equal_the_direct_form(kind: str, temperature: float, n: int) -> None:
     scores = rows(kind, 3, n, seed=n)
     fast, slow = soft_rank(scores, temperature), direct(scores, temperature)
@@ -82,7 +82,7 @@ def test_soft_rank_equals_a_loop_over_its_equation() -> None:
             assert ranks[q, i].item() == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.parametrize("n", [5, 70])
+@pytest.mark.parametrize("n", [5, 20])
 def test_the_gradient_passes_gradcheck_with_and_without_a_mask(n: int) -> None:
     scores = rows("normal", 2, n, seed=2)
     mask = torch.rand(2, n, generator=torch.Generator().manual_seed(0)) < 0.7
@@ -159,7 +159,7 @@ def test_working_in_chunks_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPat
     scores = rows("normal", 7, 80, seed=6)
     whole = soft_rank(scores, 0.02)
     expected = gradient(whole, scores)
-    monkeypatch.setattr(_soft_rank, "_chunks", lambda matrix: [slice(0, 2), slice(2, 7)])
+    monkeypatch.setattr(_soft_rank, "CHUNK", 160)
     parts = soft_rank(scores, 0.02)
     torch.testing.assert_close(parts, whole, rtol=0, atol=0)
     torch.testing.assert_close(gradient(parts, scores), expected, rtol=1e-14, atol=1e-13)

@@ -13,7 +13,12 @@ from halation import _table
 from halation._errors import InputError
 from halation._files import write_text
 from halation.evaluation._report import Report, is_count, is_derived
-from halation.evaluation._resample import bootstrap, randomised_difference
+from halation.evaluation._resample import (
+    bootstrap,
+    bootstrap_median,
+    randomisation_test,
+    randomisation_test_median,
+)
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -113,22 +118,28 @@ def _compare_direction(a: Report, b: Report, direction: str, resamples: int, see
     if not np.array_equal(queries.items, b.queries[direction].items):
         raise InputError(f"the reports have different {direction} queries; evaluate both on the same truth")
     _check_same_relevance(a, b)
-    out = {}
-    for metric, column in a.per_query[direction].items():
-        if is_derived(metric) or metric not in b.per_query[direction]:
-            continue
-        other, median, scale = b.per_query[direction][metric], is_count(metric), 1.0 if is_count(metric) else 100.0
-        if median:
-            draws = bootstrap(other, queries, resamples, seed, median=True) - bootstrap(
-                column, queries, resamples, seed, median=True
-            )
-        else:
-            draws = bootstrap(other - column, queries, resamples, seed)
-        low, high = np.nanpercentile(scale * draws, (2.5, 97.5))
-        value_a, value_b = a.results(direction)[metric], b.results(direction)[metric]
-        p = randomised_difference(column, other, queries, resamples, seed + 1, median=median)
-        out[metric] = Difference(value_a, value_b, value_b - value_a, float(low), float(high), p)
-    return out
+    ours, theirs = a.per_query[direction], b.per_query[direction]
+    shared = [metric for metric in ours if metric in theirs and not is_derived(metric)]
+    means = [metric for metric in shared if not is_count(metric)]
+    low, high, p = np.empty((3, len(means)))
+    if means:
+        old, new = (np.stack([columns[metric] for metric in means], axis=1) for columns in (ours, theirs))
+        low, high = 100 * np.nanpercentile(bootstrap(new - old, queries, resamples, seed), (2.5, 97.5), axis=0)
+        p = randomisation_test(old, new, queries, resamples, seed + 1)
+    figures = {metric: (float(low[k]), float(high[k]), float(p[k])) for k, metric in enumerate(means)}
+    for metric in filter(is_count, shared):
+        draws = [bootstrap_median(columns[metric], queries, resamples, seed) for columns in (ours, theirs)]
+        ends = np.nanpercentile(draws[1] - draws[0], (2.5, 97.5))
+        swapped = randomisation_test_median(ours[metric], theirs[metric], queries, resamples, seed + 1)
+        figures[metric] = float(ends[0]), float(ends[1]), swapped
+    return {
+        metric: _difference(a.results(direction)[metric], b.results(direction)[metric], figures[metric])
+        for metric in shared
+    }
+
+
+def _difference(a: float, b: float, figures: tuple[float, float, float]) -> Difference:
+    return Difference(a, b, b - a, *figures)
 
 
 def _check_same_relevance(a: Report, b: Report) -> None:

@@ -16,7 +16,7 @@ from halation import _table
 from halation._arrays import FloatArray
 from halation._errors import InputError, one_of
 from halation._files import read_json, write_text
-from halation.evaluation._resample import Queries, bootstrap, statistic
+from halation.evaluation._resample import Queries, bootstrap, bootstrap_median, statistic
 from halation.relevance import Direction
 
 __all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
@@ -119,25 +119,31 @@ class Report:
         if math.isnan(self.rsum) or not self.resamples:
             return math.nan, math.nan
         draws = [
-            bootstrap(self.per_query[direction][name], self.queries[direction], self.resamples, self.seed)
+            bootstrap(_stack(self.per_query[direction], RECALLS), self.queries[direction], self.resamples, self.seed)
             for direction in DIRECTIONS
-            for name in RECALLS
         ]
-        return _percentiles(100 * np.sum(draws, axis=0))
+        return _percentiles(100 * np.hstack(draws).sum(axis=1))
 
     def _summarise(self, direction: str) -> Results:
         queries, columns = self.queries[direction], self.per_query[direction]
         values: dict[str, float] = {}
-        intervals: dict[str, tuple[float, float]] = {}
         for name, column in columns.items():
             scale = 1.0 if is_count(name) else 100.0
             values[name] = scale * statistic(column, queries, median=is_count(name))
-            if self.resamples and not is_derived(name):
-                draws = bootstrap(column, queries, self.resamples, self.seed, median=is_count(name))
-                intervals[name] = _percentiles(scale * draws)
             if name + CEILING in columns:
                 values[name + ADJUSTED] = self._adjusted(direction, name)
-        return Results(values, intervals)
+        return Results(values, self._intervals(direction))
+
+    def _intervals(self, direction: str) -> dict[str, tuple[float, float]]:
+        queries, columns = self.queries[direction], self.per_query[direction]
+        if not self.resamples:
+            return {}
+        means = [name for name in columns if not is_derived(name) and not is_count(name)]
+        draws = bootstrap(_stack(columns, means), queries, self.resamples, self.seed) if means else np.empty((1, 0))
+        intervals = {name: _percentiles(100 * draw) for name, draw in zip(means, draws.T, strict=True)}
+        for name in filter(is_count, columns):
+            intervals[name] = _percentiles(bootstrap_median(columns[name], queries, self.resamples, self.seed))
+        return intervals
 
     def _adjusted(self, direction: str, name: str) -> float:
         """100 · (ASP − chance) / (ceiling − chance), fold by fold; NaN where the ceiling is no better than chance."""
@@ -269,6 +275,11 @@ class Report:
                 f"{source} is a damaged halation report ({error!r}); run `halation evaluate` again"
             ) from None
         return report
+
+
+def _stack(columns: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArray:
+    """The named columns side by side, (q, m)."""
+    return np.stack([columns[name] for name in names], axis=1)
 
 
 def _percentiles(draws: FloatArray) -> tuple[float, float]:

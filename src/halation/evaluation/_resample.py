@@ -6,7 +6,8 @@ folds, which is what "COCO 1K" means; without folds there is one fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,19 @@ import numpy.typing as npt
 
 from halation._arrays import FloatArray, IntArray
 
-__all__ = ["Queries", "bootstrap", "randomised_difference", "statistic"]
+__all__ = [
+    "Queries",
+    "bootstrap",
+    "bootstrap_median",
+    "randomisation_test",
+    "randomisation_test_median",
+    "statistic",
+]
+
+Draws = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Statistic = Callable[[Draws], Draws]
+"""From cluster weights (b, clusters) to a statistic of each draw."""
 
 _CHUNK = 250  # resamples at a time: bounds the weight matrix to a few MB per thousand images
 
@@ -42,41 +55,33 @@ def statistic(values: FloatArray, queries: Queries, *, median: bool = False) -> 
     return float(np.mean(per_fold)) if per_fold else float("nan")
 
 
-def bootstrap(
-    values: FloatArray, queries: Queries, resamples: int, seed: int, *, median: bool = False
-) -> npt.NDArray[np.float64]:
-    """`statistic` of `resamples` draws of images with replacement, within folds; (resamples,).
+def bootstrap(values: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
+    """Means of `resamples` draws of images with replacement, within folds: values (q, m) to (resamples, m).
 
-    The same seed and clusters give the same draws whatever the metric, so sums and differences of metrics stay paired.
+    The same seed and clusters give the same draws whatever the values, so sums and differences of metrics stay paired.
     """
-    parts = [
-        _bootstrap_fold(values, queries, queries.folds == fold, resamples, seed + 7919 * int(fold), median)
-        for fold in np.unique(queries.folds)
-    ]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nanmean(np.stack(parts), axis=0))
+    return _over_folds(queries, resamples, seed, lambda here: _drawn_means(values[here], queries.clusters[here]))
 
 
-def _bootstrap_fold(
-    values: FloatArray, queries: Queries, here: npt.NDArray[np.bool_], resamples: int, seed: int, median: bool
-) -> npt.NDArray[np.float64]:
-    clusters, cluster = np.unique(queries.clusters[here], return_inverse=True)
-    kept = ~np.isnan(values[here])
-    value, cluster = values[here][kept], cluster[kept]
-    sums = np.bincount(cluster, value, minlength=len(clusters))
-    counts = np.bincount(cluster, minlength=len(clusters)).astype(np.float64)
-    order = np.argsort(value, kind="stable")
-    drawn = []
-    for weights in _weights(len(clusters), resamples, seed):  # (chunk, clusters)
-        if median:
-            drawn.append(_weighted_floor_median(value[order], weights[:, cluster[order]]))
-        else:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                drawn.append((weights @ sums) / (weights @ counts))
-    return np.concatenate(drawn)
+def bootstrap_median(ranks: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
+    """The same draws as `bootstrap`, of the floor of the median of (q,) ranks: (resamples,)."""
+    return _over_folds(queries, resamples, seed, lambda here: _drawn_medians(ranks[here], queries.clusters[here]))
 
 
-def _weights(clusters: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.float64]]:
+def _over_folds(queries: Queries, resamples: int, seed: int, prepare: Callable[[Mask], Statistic]) -> Draws:
+    """Draw within each fold, average over folds."""
+    folds = []
+    for fold in np.unique(queries.folds):
+        here = queries.folds == fold
+        compute = prepare(here)
+        clusters = len(np.unique(queries.clusters[here]))
+        folds.append(np.concatenate([compute(w) for w in _weights(clusters, resamples, seed + 7919 * int(fold))]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a draw of queries that were all left out is NaN
+        return np.asarray(np.nanmean(np.stack(folds), axis=0))
+
+
+def _weights(clusters: int, resamples: int, seed: int) -> Iterator[Draws]:
     """How often each cluster is drawn, (chunk, clusters) at a time."""
     generator = np.random.default_rng(seed)
     for start in range(0, resamples, _CHUNK):
@@ -87,57 +92,84 @@ def _weights(clusters: int, resamples: int, seed: int) -> Iterator[npt.NDArray[n
         yield counts.reshape(size, clusters).astype(np.float64)
 
 
-def _weighted_floor_median(ascending: FloatArray, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """floor(median) of the multiset in which `ascending[j]` occurs `weights[b, j]` times, for every b."""
-    reached = np.cumsum(weights, axis=1)  # (b, q)
-    total = reached[:, -1]
-    out = np.full(len(weights), np.nan)
-    for b in np.flatnonzero(total > 0):
-        lower = np.searchsorted(reached[b], np.floor((total[b] - 1) / 2), side="right")
-        upper = np.searchsorted(reached[b], np.floor(total[b] / 2), side="right")
-        out[b] = np.floor((ascending[lower] + ascending[upper]) / 2)
-    return out
+def _drawn_means(values: FloatArray, clusters: IntArray) -> Statistic:
+    sums, counts = _by_cluster(values, clusters)  # (clusters, m)
+
+    def compute(weights: Draws) -> Draws:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((weights @ sums) / (weights @ counts))
+
+    return compute
 
 
-def randomised_difference(
-    a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int, *, median: bool = False
-) -> float:
-    """Two-sided p of `statistic(a) - statistic(b)` when, image by image, it is a coin toss which system is which.
+def _by_cluster(values: FloatArray, clusters: IntArray) -> tuple[Draws, Draws]:
+    """Sums and counts of the values that are not NaN, cluster by cluster; (clusters, m) each."""
+    distinct, cluster = np.unique(clusters, return_inverse=True)
+    known = ~np.isnan(values)
+    shape = (len(distinct), values.shape[1])
+    sums, counts = np.zeros(shape), np.zeros(shape)
+    np.add.at(sums, cluster, np.where(known, values, 0.0))
+    np.add.at(counts, cluster, known)
+    return sums, counts
 
-    p = (1 + #{|random difference| >= |observed|}) / (1 + resamples), so it is never 0.
+
+def _drawn_medians(ranks: FloatArray, clusters: IntArray) -> Statistic:
+    cluster = np.unique(clusters, return_inverse=True)[1]
+    order = np.argsort(ranks, kind="stable")
+    order = order[~np.isnan(ranks[order])]
+    ascending, cluster = ranks[order], cluster[order]
+
+    def compute(weights: Draws) -> Draws:
+        """floor(median) of the multiset in which a rank occurs as often as its cluster was drawn."""
+        reached = np.cumsum(weights[:, cluster], axis=1)  # (b, q)
+        out = np.full(len(weights), np.nan)
+        for b, counted in enumerate(reached):
+            if len(counted) and counted[-1] > 0:
+                middle = [(counted[-1] - 1) // 2, counted[-1] // 2]
+                out[b] = np.floor(ascending[np.searchsorted(counted, middle, side="right")].mean())
+        return out
+
+    return compute
+
+
+def randomisation_test(a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
+    """Two-sided p of the difference of means when, image by image, a coin decides which system is which.
+
+    a, b (q, m) to (m,); p = (1 + #{|random difference| >= |observed|}) / (1 + resamples), so it is never 0.
     """
-    observed = abs(statistic(a, queries, median=median) - statistic(b, queries, median=median))
-    generator = np.random.default_rng(seed)
-    clusters, cluster = np.unique(queries.clusters, return_inverse=True)
+    folds = np.unique(queries.folds)
+    distinct, cluster = np.unique(queries.clusters, return_inverse=True)
+    shares = np.zeros((len(distinct), a.shape[1]))  # what each cluster adds to the difference of the fold averages
+    for fold in folds:
+        here = queries.folds == fold
+        difference = (a - b)[here]
+        known = ~np.isnan(difference)
+        np.add.at(
+            shares, cluster[here], np.where(known, difference, 0.0) / np.maximum(known.sum(axis=0), 1) / len(folds)
+        )
+    observed = np.abs(shares.sum(axis=0)) * (1 - 1e-12)
+    as_extreme = np.zeros(a.shape[1])
+    for swap in _coins(len(distinct), resamples, seed):
+        as_extreme += (np.abs(np.where(swap, -1.0, 1.0) @ shares) >= observed).sum(axis=0)
+    return np.asarray((1 + as_extreme) / (1 + resamples))
+
+
+def randomisation_test_median(a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int) -> float:
+    """`randomisation_test` of MedR: (q,) ranks of two systems."""
+
+    def difference(first: FloatArray, second: FloatArray) -> float:
+        return abs(statistic(first, queries, median=True) - statistic(second, queries, median=True))
+
+    distinct, cluster = np.unique(queries.clusters, return_inverse=True)
+    observed = difference(a, b)
     as_extreme = 0
-    for start in range(0, resamples, _CHUNK):
-        swap = generator.random((min(_CHUNK, resamples - start), len(clusters))) < 0.5
-        if median:
-            drawn = _swapped_medians(a, b, queries, swap[:, cluster])
-        else:
-            drawn = _swapped_means(a - b, queries, cluster, np.where(swap, -1.0, 1.0))
-        as_extreme += int((np.abs(drawn) >= observed * (1 - 1e-12)).sum())
+    for swap in _coins(len(distinct), resamples, seed):
+        for swapped in swap[:, cluster]:
+            as_extreme += difference(np.where(swapped, b, a), np.where(swapped, a, b)) >= observed
     return (1 + as_extreme) / (1 + resamples)
 
 
-def _swapped_means(
-    difference: FloatArray, queries: Queries, cluster: IntArray, signs: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    kept = ~np.isnan(difference)
-    folds = np.unique(queries.folds[kept])
-    total = np.zeros(len(signs))
-    for fold in folds:
-        here = kept & (queries.folds == fold)
-        sums = np.bincount(cluster[here], difference[here], minlength=signs.shape[1])
-        total += signs @ sums / here.sum()
-    return total / len(folds)
-
-
-def _swapped_medians(
-    a: FloatArray, b: FloatArray, queries: Queries, swap: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    out = np.empty(len(swap))
-    for row, swapped in enumerate(swap):
-        first, second = np.where(swapped, b, a), np.where(swapped, a, b)
-        out[row] = statistic(first, queries, median=True) - statistic(second, queries, median=True)
-    return out
+def _coins(clusters: int, resamples: int, seed: int) -> Iterator[Mask]:
+    generator = np.random.default_rng(seed)
+    for start in range(0, resamples, _CHUNK):
+        yield generator.random((min(_CHUNK, resamples - start), clusters)) < 0.5

@@ -15,112 +15,125 @@ K = 22 (float64). For 1/(1+x)² a factor 1 + α(1+x) makes the zero at −1 a do
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Row", "block_size", "rank_and_slope_sum", "rank_sum", "slope_sum"]
+__all__ = ["Row", "rank_and_slope_sum", "rank_sum", "slope_sum"]
 
 TERMS = {torch.float32: 11, torch.float64: 22}
-
-
-def block_size(n: int) -> int:
-    """Scores per block: all of a short row, whose pairs are soon done; otherwise few, for which the carrying pays."""
-    return n if n <= 64 else 8 if n <= 2048 else 16
+BLOCK = 8
 
 
 class Row(NamedTuple):
-    """Sorted scores cut into blocks, and x^k, k = 1..K, of every score against its block's two edges."""
+    """Sorted scores cut into blocks, and how e^{−distance/τ} falls from every score to its block's two edges."""
 
-    sigmoids: Tensor  # (blocks, b, b, rows): σ((s_j − s_i)/τ) of the pairs (i, j) of each block, 0 for i = j
-    down: Tensor  # (K, blocks, b, rows): from the block's upper edge to the score
-    up: Tensor  # (K, blocks, b, rows): from the score to the next block's upper edge
-    across: Tensor  # (K, blocks, rows): from edge to edge
+    values: Tensor  # (blocks, b, rows), decreasing along the first two axes
+    down: Tensor  # (blocks, b, rows): from the block's upper edge to the score
+    up: Tensor  # (blocks, b, rows): from the score to the next block's upper edge
+    across: Tensor  # (blocks, rows): from edge to edge
+    sharpness: float  # 1/τ
 
     @classmethod
-    def cut(cls, values: Tensor, block: int, temperature: float) -> Row:
+    def cut(cls, values: Tensor, temperature: float) -> Row:
         """From values (n, rows) that decrease along n, n a multiple of the block size."""
-        values = values.view(-1, block, values.shape[1])
-        sharpness, terms = 1 / temperature, TERMS[values.dtype]
-        pairs = (values[:, None] - values[:, :, None]).mul_(sharpness)
-        pairs.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
+        values = values.view(-1, min(BLOCK, values.shape[0]), values.shape[1])
         edge = values[:, 0]  # (blocks, rows)
         next_edge = torch.cat([edge[1:], values[-1:, -1]])
+        sharpness = 1 / temperature
         return cls(
-            pairs.sigmoid_(),
-            _powers((values - edge[:, None]).mul_(sharpness).exp_(), terms),
-            _powers((next_edge[:, None] - values).mul_(sharpness).exp_(), terms),
-            _powers((next_edge - edge).mul_(sharpness).exp_(), terms),
+            values,
+            values.sub(edge[:, None]).mul_(sharpness).exp_(),
+            next_edge[:, None].sub(values).mul_(sharpness).exp_(),
+            next_edge.sub(edge).mul_(sharpness).exp_(),
+            sharpness,
         )
 
 
 def rank_sum(row: Row, weights: Tensor) -> Tensor:
     """Σ_{j≠i} a_j σ((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    return _rank(row, weights, *_carry(row, weights))
+    return _sums(row, weights, rank=True, slope=False)[0]
 
 
 def slope_sum(row: Row, weights: Tensor) -> Tensor:
     """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    return _slope(row, weights, *_carry(row, weights))
+    return _sums(row, weights, rank=False, slope=True)[0]
 
 
 def rank_and_slope_sum(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Both sums, for little more than the price of one."""
-    above, below = _carry(row, weights)
-    return _rank(row, weights, above, below), _slope(row, weights, above, below)
+    ranks, slopes = _sums(row, weights, rank=True, slope=True)
+    return ranks, slopes
 
 
-def _rank(row: Row, weights: Tensor, above: Tensor, below: Tensor) -> Tensor:
-    total = (row.sigmoids * weights[:, None]).sum(dim=2)
-    if len(total) > 1:
-        tail, _ = _coefficients(weights.dtype)
-        counts = weights.sum(dim=1)  # (blocks, rows); of those above, σ(t) = 1 − σ(−t)
-        total += (counts.cumsum(dim=0) - counts)[:, None]
-        total[1:] -= _evaluate(tail, row.down[:, 1:], above)
-        total[:-1] += _evaluate(tail, row.up[:, :-1], below)
-    return total
+def _sums(row: Row, weights: Tensor, *, rank: bool, slope: bool) -> list[Tensor]:
+    """The sums that are wanted. Of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below."""
+    sums = []
+    if rank:
+        flat = weights.flatten(0, 1)
+        sums.append((flat.cumsum(dim=0) - flat).view(weights.shape))
+    if slope:
+        sums.append(torch.zeros_like(weights))
+    signs = [-1] * rank + [1] * slope
+    tail, bell = _coefficients(row.values.dtype)
+    _add_far(row, weights, sums, signs, [tail] * rank + [bell] * slope)
+    for high, low, e in _near(row):
+        values = [e] * rank + ([torch.addcmul(e, e, e, value=-1)] if slope else [])  # σ' = σ − σ²
+        for total, sign, value in zip(sums, signs, values, strict=True):
+            total[:, high].addcmul_(weights[:, low], value)
+            total[:, low].addcmul_(weights[:, high], value, value=sign)
+    return sums
 
 
-def _slope(row: Row, weights: Tensor, above: Tensor, below: Tensor) -> Tensor:
-    pairs = torch.addcmul(row.sigmoids, row.sigmoids, row.sigmoids, value=-1)  # σ' = σ − σ²
-    total = pairs.mul_(weights[:, None]).sum(dim=2)
-    if len(total) > 1:
-        _, bell = _coefficients(weights.dtype)
-        total[1:] += _evaluate(bell, row.down[:, 1:], above)
-        total[:-1] += _evaluate(bell, row.up[:, :-1], below)
-    return total
+def _near(row: Row) -> Iterator[tuple[slice, slice, Tensor]]:
+    """The pairs of each block, offset by offset: (places of the higher, places of the lower, σ(−distance/τ))."""
+    size = row.values.shape[1]
+    for offset in range(1, size):
+        high, low = slice(0, size - offset), slice(offset, size)
+        yield high, low, row.values[:, low].sub(row.values[:, high]).mul_(row.sharpness).sigmoid_()
 
 
-def _carry(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """C_k of all that is above each block but the first, and of all that is below each block but the last."""
-    blocks = len(weights)
-    above = (row.up[:, :-1] * weights[:-1]).sum(dim=2)  # (K, blocks − 1, rows)
-    below = (row.down[:, 1:] * weights[1:]).sum(dim=2)
+def _add_far(
+    row: Row, weights: Tensor, sums: list[Tensor], signs: list[int], polynomials: list[tuple[float, ...]]
+) -> None:
+    """Add Σ_j a_j p(x_ij) over the blocks below the block of i, and with its sign over those above, to each sum."""
+    blocks, terms = len(row.values), len(polynomials[0])
+    if blocks == 1:
+        return
+    powers = row.across[:, None].expand(-1, terms, -1).cumprod(dim=1)  # (blocks, K, rows)
+    carried = _moments(row.up, weights, terms)
     for block in range(1, blocks - 1):
-        above[:, block].addcmul_(above[:, block - 1], row.across[:, block])
-    for block in range(blocks - 3, -1, -1):
-        below[:, block].addcmul_(below[:, block + 1], row.across[:, block + 1])
-    return above, below
+        carried[block].addcmul_(carried[block - 1], powers[block])
+    for total, sign, polynomial in zip(sums, signs, polynomials, strict=True):
+        total[1:].add_(_evaluate(polynomial, row.down[1:], carried[:-1]), alpha=sign)
+    carried = _moments(row.down, weights, terms)
+    for block in range(blocks - 2, 0, -1):
+        carried[block].addcmul_(carried[block + 1], powers[block])
+    for total, polynomial in zip(sums, polynomials, strict=True):
+        total[:-1].add_(_evaluate(polynomial, row.up[:-1], carried[1:]))
 
 
-def _evaluate(polynomial: tuple[float, ...], powers: Tensor, carried: Tensor) -> Tensor:
-    """Σ_k c_k x^k C_k: (blocks, b, rows)."""
-    scaled = carried * carried.new_tensor(polynomial)[:, None, None]  # (K, blocks, rows)
-    return (powers * scaled[:, :, None]).sum(dim=0)
+def _moments(x: Tensor, weights: Tensor, terms: int) -> Tensor:
+    """Σ over a block of a_j x_j^k for k = 1..K: (blocks, K, rows)."""
+    moments = x.new_empty(x.shape[0], terms, x.shape[2])
+    power = x * weights
+    for k in range(terms):
+        torch.sum(power, dim=1, out=moments[:, k])
+        power.mul_(x)
+    return moments
 
 
-def _powers(x: Tensor, terms: int) -> Tensor:
-    """x^k for k = 1..K in a new first axis, by doubling."""
-    powers = x.new_empty(terms, *x.shape)
-    powers[0] = x
-    done = 1
-    while done < terms:
-        more = min(done, terms - done)
-        torch.mul(powers[:more], powers[done - 1], out=powers[done : done + more])
-        done += more
-    return powers
+def _evaluate(polynomial: Sequence[float], x: Tensor, carried: Tensor) -> Tensor:
+    """Σ_k c_k x^k C_k by Horner's rule: (blocks, b, rows)."""
+    scaled = carried * carried.new_tensor(polynomial)[:, None]  # (blocks, K, rows)
+    total, spare = scaled[:, -1, None] * x, torch.empty_like(x)
+    for k in range(len(polynomial) - 2, -1, -1):
+        torch.add(total, scaled[:, k, None], out=spare)
+        torch.mul(spare, x, out=total)
+    return total
 
 
 @functools.cache

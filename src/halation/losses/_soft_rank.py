@@ -12,10 +12,12 @@ from torch.nn.functional import pad
 
 from halation._errors import InputError
 from halation.losses._checks import as_mask, check_matrix
-from halation.losses._sigmoid_sums import TERMS, Row, block_size, rank_and_slope_sum, rank_sum, slope_sum
+from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum, rank_sum, slope_sum
 from halation.similarity._geometry import widen
 
 __all__ = ["mid_rank", "sigmoid_sums", "soft_rank"]
+
+CHUNK = 1 << 20  # scores worked on at once: a few MB per temporary, so that they stay in the cache
 
 
 def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None, check: bool = False) -> Tensor:
@@ -78,7 +80,7 @@ class _SigmoidSums(torch.autograd.Function):
         weights = torch.ones_like(falling) if weights is None else weights.to(falling.dtype).gather(1, order)
         sums, slopes = torch.empty_like(falling), torch.empty_like(falling) if ctx.needs_input_grad[0] else None
         for rows in _chunks(falling):
-            row, a = _cut(falling[rows], temperature, weights[rows])
+            row, (a,) = _cut(falling[rows], temperature, weights[rows])
             if slopes is None:
                 sums[rows] = _uncut(rank_sum(row, a), falling)
             else:
@@ -95,7 +97,7 @@ class _SigmoidSums(torch.autograd.Function):
         grad = grad.to(falling.dtype).gather(1, order)
         result = torch.empty_like(falling)
         for rows in _chunks(falling):
-            row, g = _cut(falling[rows], ctx.temperature, grad[rows])
+            row, (g,) = _cut(falling[rows], ctx.temperature, grad[rows])
             result[rows] = _uncut(slope_sum(row, g), falling)
         result.mul_(weights).addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
         result = grad.scatter_(1, order, result)
@@ -110,22 +112,19 @@ def _range(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def _chunks(matrix: Tensor) -> list[slice]:
-    """Rows to work on at once: temporaries of a few MB, but long rows in larger parties, as each goes block by block."""
-    rows, n = matrix.shape
-    step = max(1, max(1 << 20, n << 11) // (n * max(TERMS[matrix.dtype], block_size(n))))
+    rows, step = matrix.shape[0], max(1, CHUNK // max(1, matrix.shape[1]))
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def _cut(falling: Tensor, temperature: float, other: Tensor) -> tuple[Row, Tensor]:
-    """Sorted rows (r, n) as blocks (blocks, b, r), and another matrix of that shape likewise; padding has weight 0."""
+def _cut(falling: Tensor, temperature: float, *others: Tensor) -> tuple[Row, list[Tensor]]:
+    """Sorted rows (r, n) as blocks (blocks, b, r), and others of that shape likewise; padding has weight 0."""
     n = falling.shape[1]
-    block = block_size(n)
-    extra = -n % block
+    extra = -n % BLOCK if n > BLOCK else 0
     columns = falling.T.contiguous()  # (n, r): positions first, so that one step works on all rows at once
     if extra:
         columns = torch.cat([columns, columns[-1:].expand(extra, -1)])
-    row = Row.cut(columns, block, temperature)
-    return row, pad(other.T, (0, 0, 0, extra)).reshape(-1, block, len(falling))
+    row = Row.cut(columns, temperature)
+    return row, [pad(other.T, (0, 0, 0, extra)).reshape(row.values.shape) for other in others]
 
 
 def _uncut(blocks: Tensor, like: Tensor) -> Tensor:

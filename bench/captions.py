@@ -27,17 +27,14 @@ def coco_like(images: int = 5000) -> tuple[list[str], np.ndarray, str]:
 
 
 def made_up(count: int, seed: int = 0, vocabulary: int = 8000, length: float = 10.5) -> list[str]:
-    """Words drawn from Zipf's law; five captions in a row share a topic, as an image's captions do."""
+    """Words drawn from Zipf's law; five captions in a row share a topic of twelve words, as an image's captions do."""
     generator = np.random.default_rng(seed)
-    weights = 1 / np.arange(1, vocabulary + 1) ** 1.05
-    weights /= weights.sum()
-    words = np.array([f"w{k}" for k in range(vocabulary)])
-    captions = []
-    for _ in range(0, count, 5):
-        topic = generator.choice(vocabulary, 12, p=weights)
-        for _ in range(5):
-            size = max(6, int(generator.poisson(length)))
-            common = generator.choice(vocabulary, size, p=weights)
-            chosen = np.where(generator.random(size) < 0.4, generator.choice(topic, size), common)
-            captions.append(" ".join(words[chosen]))
-    return captions[:count]
+    reached = np.cumsum(1 / np.arange(1, vocabulary + 1) ** 1.05)
+    sizes = np.maximum(6, generator.poisson(length, count))
+    caption = np.repeat(np.arange(count), sizes)
+    common = np.searchsorted(reached, generator.random(len(caption)) * reached[-1])
+    topics = np.searchsorted(reached, generator.random((count // 5 + 1, 12)) * reached[-1])
+    topical = topics[caption // 5, generator.integers(12, size=len(caption))]
+    words = [f"w{k}" for k in np.where(generator.random(len(caption)) < 0.4, topical, common).tolist()]
+    ends = np.cumsum(sizes).tolist()
+    return [" ".join(words[end - size : end]) for end, size in zip(ends, sizes.tolist(), strict=True)]

@@ -11,7 +11,7 @@ import pytest
 import halation
 from halation._errors import InputError
 from halation.evaluation import PROTOCOLS, evaluate
-from halation.relevance import Truth, read
+from halation.relevance import Truth, read, read_eccv
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,12 @@ def test_eccv_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: dict
     report = evaluate(scores, coco, protocol="eccv", resamples=0)
     check(report, package, {"R@1": "eccv_r1", "R-P": "eccv_rprecision", "mAP@R": "eccv_map_at_r"})
     assert (len(report.queries["i2t"]), len(report.queries["t2i"])) == (1261, 1332)
+
+
+def test_extended_positives_may_come_from_files_of_ones_own(scores: np.ndarray, coco: Truth, shared_data: Path) -> None:
+    own = read_eccv(coco, shared_data / "coco_eval")
+    from_files, from_package = (evaluate(scores, truth, protocol="eccv", resamples=0) for truth in (own, coco))
+    assert dict(from_files.i2t) == dict(from_package.i2t)
 
 
 def test_coco_protocols_refuse_another_size() -> None:

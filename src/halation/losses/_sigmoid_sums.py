@@ -129,11 +129,11 @@ def _moments(x: Tensor, weights: Tensor, terms: int) -> Tensor:
 def _evaluate(polynomial: Sequence[float], x: Tensor, carried: Tensor) -> Tensor:
     """Σ_k c_k x^k C_k by Horner's rule: (blocks, b, rows)."""
     scaled = carried * carried.new_tensor(polynomial)[:, None]  # (blocks, K, rows)
-    total, spare = scaled[:, -1, None] * x, torch.empty_like(x)
-    for k in range(len(polynomial) - 2, -1, -1):
-        torch.add(total, scaled[:, k, None], out=spare)
-        torch.mul(spare, x, out=total)
-    return total
+    total = torch.addcmul(scaled[:, -2, None], scaled[:, -1, None], x)
+    spare = torch.empty_like(x)
+    for k in range(len(polynomial) - 3, -1, -1):
+        total, spare = torch.addcmul(scaled[:, k, None], total, x, out=spare), total
+    return total.mul_(x)
 
 
 @functools.cache

@@ -2,9 +2,9 @@
 
     python examples/daa_in_your_loop.py
 
-Each toy "image" and "caption" is a few numbers that lie near a hidden topic; how relevant a caption is to an image is how close
-their topics are. A contrastive loss alone pulls the one annotated caption up; with DAA the whole ranking follows the meaning. Only
-the three marked lines are halation's.
+Each toy "image" and "caption" is a few numbers that lie near a hidden topic; a caption is as relevant to an image as
+their topics are close. A contrastive loss alone pulls the one annotated caption up; with DAA the whole ranking follows
+the meaning. Only the three marked lines are needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import halation
 
-TOPIC, WIDTH, BATCH, STEPS = 4, 32, 64, 150
+TOPIC, WIDTH, BATCH, STEPS = 4, 32, 64, 100
 
 
 def batch(generator: torch.Generator, world: Tensor) -> tuple[Tensor, Tensor, Tensor]:

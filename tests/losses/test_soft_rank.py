@@ -161,7 +161,7 @@ def test_working_in_chunks_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPat
     expected = gradient(whole, scores)
     monkeypatch.setattr(_soft_rank, "CHUNK", 160)
     parts = soft_rank(scores, 0.02)
-    torch.testing.assert_close(parts, whole, rtol=0, atol=0)
+    torch.testing.assert_close(parts, whole, rtol=1e-14, atol=0)  # vector ends round exp differently
     torch.testing.assert_close(gradient(parts, scores), expected, rtol=1e-14, atol=1e-13)
 
 

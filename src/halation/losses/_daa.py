@@ -57,12 +57,13 @@ def daa(
         return _released(scores, relevance, temperature, tau, mask)
     by_score = soft_rank(scores, temperature, mask=mask)  # (q, n)
     by_meaning = mid_rank(relevance, mask=mask) if tau == 0 else soft_rank(relevance, tau, mask=mask)
-    ratio = _agreement(by_score, by_meaning.to(by_score.dtype))
+    by_meaning = by_meaning.to(by_score.dtype)
     if mask is None:
-        per_row = ratio.mean(dim=1)
+        per_row = _agreement(by_score, by_meaning).mean(dim=1)
         signal = relevance.amin(dim=1) < relevance.amax(dim=1)
     else:
         mask = as_mask(mask, scores)
+        ratio = _agreement(by_score.clamp(min=1), by_meaning.clamp(min=1))  # what does not count has rank 0
         per_row = (ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
         lowest = relevance.masked_fill(~mask, torch.inf).amin(dim=1)
         signal = lowest < relevance.masked_fill(~mask, -torch.inf).amax(dim=1)
@@ -108,8 +109,9 @@ class DAA(nn.Module):
 
 
 def _agreement(by_score: Tensor, by_meaning: Tensor) -> Tensor:
-    """min/max of two ranks, 1 where they agree; ranks of 0 (what does not count) give 0."""
-    return torch.minimum(by_score, by_meaning) / torch.maximum(by_score, by_meaning).clamp(min=1)
+    """min/max of two ranks, 1 where they agree; in the form that keeps the fewest matrices for the backward pass."""
+    ratio = by_score / by_meaning
+    return torch.minimum(ratio, 1 / ratio)
 
 
 def _released(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:

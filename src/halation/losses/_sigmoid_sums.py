@@ -73,66 +73,89 @@ def _sums(row: Row, weights: Tensor, *, rank: bool, slope: bool) -> list[Tensor]
     """The sums that are wanted. Of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below."""
     sums = []
     if rank:
-        flat = weights.flatten(0, 1)
-        sums.append((flat.cumsum(dim=0) - flat).view(weights.shape))
+        sums.append(_above(weights))
     if slope:
         sums.append(torch.zeros_like(weights))
     signs = [-1] * rank + [1] * slope
     tail, bell = _coefficients(row.values.dtype)
-    _add_far(row, weights, sums, signs, [tail] * rank + [bell] * slope)
-    for high, low, e in _near(row):
-        values = [e] * rank + ([torch.addcmul(e, e, e, value=-1)] if slope else [])  # σ' = σ − σ²
+    scratch = torch.empty_like(weights), torch.empty_like(weights)  # used again and again: fresh memory is slow memory
+    _add_far(row, weights, sums, signs, [tail] * rank + [bell] * slope, scratch)
+    for high, low, e in _near(row, scratch[0]):
+        values = [e] * rank
+        if slope:
+            values.append(torch.addcmul(e, e, e, value=-1, out=scratch[1][:, high]))  # σ' = σ − σ²
         for total, sign, value in zip(sums, signs, values, strict=True):
             total[:, high].addcmul_(weights[:, low], value)
             total[:, low].addcmul_(weights[:, high], value, value=sign)
     return sums
 
 
-def _near(row: Row) -> Iterator[tuple[slice, slice, Tensor]]:
+def _above(weights: Tensor) -> Tensor:
+    """Σ a_j over all j before i; a cumulative sum along a first axis is slow, and few steps within blocks are not."""
+    counts = weights.sum(dim=1)  # (blocks, rows)
+    total = torch.empty_like(weights)
+    torch.sub(counts.cumsum(dim=0), counts, out=total[:, 0])
+    for place in range(1, weights.shape[1]):
+        torch.add(total[:, place - 1], weights[:, place - 1], out=total[:, place])
+    return total
+
+
+def _near(row: Row, scratch: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     """The pairs of each block, offset by offset: (places of the higher, places of the lower, σ(−distance/τ))."""
     size = row.values.shape[1]
     for offset in range(1, size):
         high, low = slice(0, size - offset), slice(offset, size)
-        yield high, low, row.values[:, low].sub(row.values[:, high]).mul_(row.sharpness).sigmoid_()
+        distances = torch.sub(row.values[:, low], row.values[:, high], out=scratch[:, high])
+        yield high, low, distances.mul_(row.sharpness).sigmoid_()
 
 
 def _add_far(
-    row: Row, weights: Tensor, sums: list[Tensor], signs: list[int], polynomials: list[tuple[float, ...]]
+    row: Row,
+    weights: Tensor,
+    sums: list[Tensor],
+    signs: list[int],
+    polynomials: list[tuple[float, ...]],
+    scratch: tuple[Tensor, Tensor],
 ) -> None:
     """Add Σ_j a_j p(x_ij) over the blocks below the block of i, and with its sign over those above, to each sum."""
     blocks, terms = len(row.values), len(polynomials[0])
     if blocks == 1:
         return
     powers = row.across[:, None].expand(-1, terms, -1).cumprod(dim=1)  # (blocks, K, rows)
-    carried = _moments(row.up, weights, terms)
+    carried, scaled = torch.empty_like(powers), torch.empty_like(powers)
+    _moments(row.up, weights, carried, scratch[0])
     for block in range(1, blocks - 1):
         carried[block].addcmul_(carried[block - 1], powers[block])
     for total, sign, polynomial in zip(sums, signs, polynomials, strict=True):
-        total[1:].add_(_evaluate(polynomial, row.down[1:], carried[:-1]), alpha=sign)
-    carried = _moments(row.down, weights, terms)
+        _scale(carried, polynomial, scaled)
+        total[1:].add_(_evaluate(scaled[:-1], row.down[1:], [part[1:] for part in scratch]), alpha=sign)
+    _moments(row.down, weights, carried, scratch[0])
     for block in range(blocks - 2, 0, -1):
         carried[block].addcmul_(carried[block + 1], powers[block])
     for total, polynomial in zip(sums, polynomials, strict=True):
-        total[:-1].add_(_evaluate(polynomial, row.up[:-1], carried[1:]))
+        _scale(carried, polynomial, scaled)
+        total[:-1].add_(_evaluate(scaled[1:], row.up[:-1], [part[1:] for part in scratch]))
 
 
-def _moments(x: Tensor, weights: Tensor, terms: int) -> Tensor:
-    """Σ over a block of a_j x_j^k for k = 1..K: (blocks, K, rows)."""
-    moments = x.new_empty(x.shape[0], terms, x.shape[2])
-    power = x * weights
-    for k in range(terms):
+def _moments(x: Tensor, weights: Tensor, moments: Tensor, scratch: Tensor) -> None:
+    """Σ over a block of a_j x_j^k for k = 1..K, into moments (blocks, K, rows)."""
+    power = torch.mul(x, weights, out=scratch)
+    for k in range(moments.shape[1]):
         torch.sum(power, dim=1, out=moments[:, k])
         power.mul_(x)
-    return moments
 
 
-def _evaluate(polynomial: Sequence[float], x: Tensor, carried: Tensor) -> Tensor:
-    """Σ_k c_k x^k C_k by Horner's rule: (blocks, b, rows)."""
-    scaled = carried * carried.new_tensor(polynomial)[:, None]  # (blocks, K, rows)
-    total = torch.addcmul(scaled[:, -2, None], scaled[:, -1, None], x)
-    spare = torch.empty_like(x)
-    for k in range(len(polynomial) - 3, -1, -1):
-        total, spare = torch.addcmul(scaled[:, k, None], total, x, out=spare), total
+def _scale(carried: Tensor, polynomial: Sequence[float], scaled: Tensor) -> None:
+    torch.mul(carried, carried.new_tensor(polynomial)[:, None], out=scaled)
+
+
+def _evaluate(scaled: Tensor, x: Tensor, scratch: Sequence[Tensor]) -> Tensor:
+    """Σ_k c_k C_k x^k by Horner's rule, from c_k C_k (blocks, K, rows) and x (blocks, b, rows)."""
+    total, spare = scratch
+    torch.addcmul(scaled[:, -2, None], scaled[:, -1, None], x, out=total)
+    for k in range(scaled.shape[1] - 3, -1, -1):
+        torch.addcmul(scaled[:, k, None], total, x, out=spare)
+        total, spare = spare, total
     return total.mul_(x)
 
 

@@ -17,7 +17,7 @@ from halation.similarity._geometry import widen
 
 __all__ = ["mid_rank", "sigmoid_sums", "soft_rank"]
 
-CHUNK = 1 << 20  # scores worked on at once: a few MB per temporary, so that they stay in the cache
+CHUNK = 1 << 18  # scores worked on at once: a megabyte per temporary, so that they stay in the cache
 
 
 def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None, check: bool = False) -> Tensor:
@@ -77,14 +77,15 @@ class _SigmoidSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
         falling, order = widen(scores).sort(dim=1, descending=True)
-        weights = torch.ones_like(falling) if weights is None else weights.to(falling.dtype).gather(1, order)
+        weights = None if weights is None else weights.to(falling.dtype).gather(1, order)
         sums, slopes = torch.empty_like(falling), torch.empty_like(falling) if ctx.needs_input_grad[0] else None
         for rows in _chunks(falling):
-            row, (a,) = _cut(falling[rows], temperature, weights[rows])
+            part = falling[rows]
+            row, a = _cut(part, temperature, torch.ones_like(part) if weights is None else weights[rows])
             if slopes is None:
                 sums[rows] = _uncut(rank_sum(row, a), falling)
             else:
-                sums[rows], slopes[rows] = (_uncut(part, falling) for part in rank_and_slope_sum(row, a))
+                sums[rows], slopes[rows] = (_uncut(both, falling) for both in rank_and_slope_sum(row, a))
         ctx.save_for_backward(falling, order, weights, slopes)
         ctx.temperature, ctx.dtype = temperature, scores.dtype
         return torch.empty_like(sums).scatter_(1, order, sums)
@@ -97,9 +98,11 @@ class _SigmoidSums(torch.autograd.Function):
         grad = grad.to(falling.dtype).gather(1, order)
         result = torch.empty_like(falling)
         for rows in _chunks(falling):
-            row, (g,) = _cut(falling[rows], ctx.temperature, grad[rows])
+            row, g = _cut(falling[rows], ctx.temperature, grad[rows])
             result[rows] = _uncut(slope_sum(row, g), falling)
-        result.mul_(weights).addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
+        if weights is not None:
+            result.mul_(weights)
+        result.addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
         result = grad.scatter_(1, order, result)
         if ctx.dtype != result.dtype:  # half precision has little room above: saturate rather than overflow
             result = result.clamp_(*_range(ctx.dtype)).to(ctx.dtype)
@@ -112,19 +115,20 @@ def _range(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def _chunks(matrix: Tensor) -> list[slice]:
-    rows, step = matrix.shape[0], max(1, CHUNK // max(1, matrix.shape[1]))
+    rows, n = matrix.shape
+    step = max(CHUNK // n, 128 if n > 1024 else 1)  # long rows go block by block for long: more of them at once
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def _cut(falling: Tensor, temperature: float, *others: Tensor) -> tuple[Row, list[Tensor]]:
-    """Sorted rows (r, n) as blocks (blocks, b, r), and others of that shape likewise; padding has weight 0."""
+def _cut(falling: Tensor, temperature: float, weights: Tensor) -> tuple[Row, Tensor]:
+    """Sorted rows (r, n) as blocks (blocks, b, r), and their weights likewise; padding has weight 0."""
     n = falling.shape[1]
     extra = -n % BLOCK if n > BLOCK else 0
     columns = falling.T.contiguous()  # (n, r): positions first, so that one step works on all rows at once
     if extra:
         columns = torch.cat([columns, columns[-1:].expand(extra, -1)])
     row = Row.cut(columns, temperature)
-    return row, [pad(other.T, (0, 0, 0, extra)).reshape(row.values.shape) for other in others]
+    return row, pad(weights.T, (0, 0, 0, extra)).contiguous().view(row.values.shape)
 
 
 def _uncut(blocks: Tensor, like: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
     try:
         array = np.load(source, mmap_mode="r" if mmap else None, allow_pickle=False)
     except ValueError as error:
-        if "pickle" in str(error).lower():
+        if any(word in str(error).lower() for word in ("pickle", "object")):
             raise InputError(
                 f"{source} is no plain array (pickled Python objects, or not a .npy file at all); such files can run "
                 "code when loaded, so they are refused: save the numbers with numpy.save"
@@ -61,8 +61,6 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
         raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
     if not isinstance(array, np.ndarray):
         raise InputError(f"{source} is an archive of several arrays; save the one matrix with numpy.save")
-    if array.dtype.hasobject:
-        raise InputError(f"{source} holds Python objects, not numbers; save the numbers with numpy.save")
     return array
 
 

@@ -24,14 +24,14 @@ from halation.losses._soft_rank import mid_rank, soft_rank
 from halation.losses._triplet import Triplet, triplet
 from halation.losses._uniformity import Uniformity, uniformity
 
-__all__ = [  # noqa: RUF022 - plain order: DAA and KL are classes, not constants
-    "CSDContrastive",
+__all__ = [
     "DAA",
-    "Diversity",
-    "InfoNCE",
     "KL",
     "MIL",
     "MMD",
+    "CSDContrastive",
+    "Diversity",
+    "InfoNCE",
     "SigmoidPairwise",
     "SmoothAP",
     "SoftContrastive",

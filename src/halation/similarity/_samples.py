@@ -76,7 +76,7 @@ def match_log_likelihood(
     """
     z_a, z_b = _draw(a, b, samples, generator)
     factor = _logit_factor(variant)
-    sign = torch.where(matches, 1.0, -1.0).to(z_a.dtype)  # (n_a, n_b): 1 − σ(x) = σ(−x)
+    sign = torch.where(matches, 1.0, -1.0).to(z_a)  # (n_a, n_b): 1 − σ(x) = σ(−x)
     pairs = math.log(z_a.shape[1] * z_b.shape[1])
     slope, offset = -factor * scale, factor * shift
 

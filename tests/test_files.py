@@ -106,3 +106,14 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
             read(tmp_path / "none")
         with pytest.raises(InputError, match="is a folder"):
             read(tmp_path)
+
+
+def test_json_that_python_cannot_hold_is_refused_with_its_place(tmp_path: Path) -> None:
+    deep, long = "[" * 200_000, "1" * 5_000
+    for content, reason in ((deep, "nested too deeply"), (long, "digits")):
+        (tmp_path / "x.json").write_text(content)
+        with pytest.raises(InputError, match=rf"x\.json: JSON that cannot be read \(.*{reason}"):
+            read_json(tmp_path / "x.json")
+        (tmp_path / "x.jsonl").write_text(f'{{"a": 1}}\n{content}\n')
+        with pytest.raises(InputError, match=rf"x\.jsonl line 2: JSON that cannot be read \(.*{reason}"):
+            list(read_jsonl(tmp_path / "x.jsonl"))

@@ -39,3 +39,26 @@ def test_what_was_not_measured_is_a_dash() -> None:
     assert _table.cell(math.nan) == "–"
     assert _table.cell(1.0) == "1.00"
     assert _table.cell(1.0, 0.5, math.nan) == "1.00"
+
+
+def test_latex_escapes_every_character_it_would_obey() -> None:
+    text = _table.latex(["a$b", "c^d", "e~f", "g|h<i>j", "k…l", "{#}"], [])
+    row = text.splitlines()[2]
+    assert row == (
+        r"a\$b & c\textasciicircum{}d & e\textasciitilde{}f & g\textbar{}h\textless{}i\textgreater{}j & k\dots{}l"
+        r" & \{\#\} \\"
+    )
+
+
+def test_a_line_break_ends_neither_a_comment_nor_a_row() -> None:
+    text = _table.latex(["", "A\nB"], [["x\r\ny", "1"]], notes=["one\n\\input{two}\rthree"])
+    assert text.splitlines()[0] == r"% one \input{two} three"
+    assert text.splitlines()[3] == r" & A B \\"
+    assert text.splitlines()[5] == r"x y & 1 \\"
+    assert _table.markdown(["", "A\nB"], [["x\ny", "1"]]) == "|  | A B |\n| --- | ---: |\n| x y | 1 |\n"
+    assert _table.text(["", "A\nB"], [["x\ny", "1"]]).splitlines() == ["     A B", "────────", "x y    1"]
+
+
+def test_a_bar_in_a_markdown_cell_starts_no_column() -> None:
+    lines = _table.markdown(["", "p|q"], [["a|b", "1"]]).strip().splitlines()
+    assert lines == [r"|  | p\|q |", "| --- | ---: |", r"| a\|b | 1 |"]

@@ -67,23 +67,30 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
 def read_json(path: str | os.PathLike[str]) -> Any:
     """A JSON document; the error names file, line and column."""
     source = _existing(path)
-    try:
-        return json.loads(_text(source))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source} line {error.lineno} column {error.colno}: not valid JSON ({error.msg})") from None
+    return _parsed(_text(source), str(source), None)
 
 
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) for every non-blank line of a JSON Lines file."""
     source = _existing(path)
     for number, line in read_lines(source):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{source} line {number} column {error.colno}: not valid JSON ({error.msg})") from None
+        row = _parsed(line, str(source), number)
         if not isinstance(row, dict):
             raise InputError(f"{source} line {number}: expected an object {{…}}, found {type(row).__name__}")
         yield number, row
+
+
+def _parsed(text: str, source: str, line: int | None) -> Any:
+    """The value `text` writes; `line` is where it stands in the file, None where it is the file."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{source} line {line or error.lineno} column {error.colno}"
+        raise InputError(f"{place}: not valid JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # brackets within brackets without end; a number of 5,000 digits
+        reason = "lists or objects nested too deeply" if isinstance(error, RecursionError) else str(error)
+        place = source if line is None else f"{source} line {line}"
+        raise InputError(f"{place}: JSON that cannot be read ({reason}); was the file damaged?") from None
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:

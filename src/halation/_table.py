@@ -22,6 +22,7 @@ def cell(value: float, low: float = math.nan, high: float = math.nan, digits: in
 
 def text(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()) -> str:
     """Columns aligned for a terminal: the first to the left, the others to the right."""
+    header, rows = _one_line(header), [_one_line(row) for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = [
         "  ".join(
@@ -40,7 +41,8 @@ def markdown(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()
 ) -> str:
     """GitHub's Markdown."""
-    lines = [" | ".join(row) for row in (header, ["---", *["---:"] * (len(header) - 1)], *rows)]
+    cells = [[value.replace("|", r"\|") for value in _one_line(row)] for row in (header, *rows)]
+    lines = [" | ".join(row) for row in (cells[0], ["---", *["---:"] * (len(header) - 1)], *cells[1:])]
     table = "\n".join(f"| {line} |" for line in lines)
     return "\n\n".join([*([title] if title else []), table, *(["<br>\n".join(notes)] if notes else [])]) + "\n"
 
@@ -50,6 +52,12 @@ _LATEX = {
     "%": r"\%",
     "#": r"\#",
     "_": r"\_",
+    "$": r"\$",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
     "→": r"$\to$",
     "–": "--",
     "−": "$-$",
@@ -57,7 +65,7 @@ _LATEX = {
     "ζ": r"$\zeta$",
     "≤": r"$\le$",
     "τ": r"$\tau$",
-    "…": r"\dots",
+    "…": r"\dots{}",
     "{": r"\{",
     "}": r"\}",
 }
@@ -65,10 +73,10 @@ _LATEX = {
 
 def latex(header: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> str:
     """A booktabs tabular; notes become comments above it."""
-    body = [" & ".join(_escape(value.strip()) for value in row) + r" \\" for row in [header, *rows]]
+    body = [" & ".join(_escape(value.strip()) for value in _one_line(row)) + r" \\" for row in [header, *rows]]
     return "\n".join(
         [
-            *(f"% {note}" for note in notes),
+            *(f"% {note}" for note in _one_line(notes)),
             rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
             r"\toprule",
             body[0],
@@ -79,6 +87,11 @@ def latex(header: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequen
             "",
         ]
     )
+
+
+def _one_line(values: Sequence[str]) -> list[str]:
+    """A line break in a cell would end its row, in a LaTeX comment the comment."""
+    return [" ".join(value.splitlines()) for value in values]
 
 
 def _escape(value: str) -> str:

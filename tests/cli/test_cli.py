@@ -152,6 +152,7 @@ def bad_inputs(folder: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str],
         "metric": (good, ["--data", str(data), "--metric", "ASP(cidr)"], "did you mean 'cider'"),
         "protocol": (good, ["--data", str(data), "--protocol", "coco-5k"], "5,000 test images"),
         "folds": (good, ["--data", str(data), "--folds", "99"], "folds must be"),
+        "seed": (good, ["--data", str(data), "--seed", "-1"], "seed must be"),
     }
 
 
@@ -172,6 +173,7 @@ def bad_inputs(folder: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str],
         "metric",
         "protocol",
         "folds",
+        "seed",
     ],
 )
 def test_bad_input_is_one_clear_message_code_2_and_no_file(
@@ -222,6 +224,43 @@ def test_a_damaged_report_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "a.json").write_text('{"format": "halation-report/1"}')
     assert run("compare", tmp_path / "a.json", tmp_path / "a.json") == 2
     assert "a.json is a damaged halation report" in capsys.readouterr().err
+
+
+DAMAGE: dict[str, object] = {
+    "queries": [],
+    "about": None,
+    "per_query": {"i2t": {"R@1": "x"}, "t2i": {}},
+    "resamples": 10**30,
+    "seed": -1,
+}
+
+
+@pytest.mark.parametrize("part", DAMAGE)
+def test_every_damaged_part_of_a_report_is_one_clear_message(
+    part: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--data", folder / "captions.jsonl", "--metric", "R@1", "--resamples", 0)
+    run("evaluate", folder / "a.npy", *arguments, "--out", tmp_path / "a.json")
+    document = json.loads((tmp_path / "a.json").read_text())
+    for gone in (False, True):
+        broken = {key: value for key, value in document.items() if key != part}
+        (tmp_path / "b.json").write_text(json.dumps(broken if gone else {**broken, part: DAMAGE[part]}))
+        capsys.readouterr()
+        assert run("compare", tmp_path / "a.json", tmp_path / "b.json") == 2
+        message = capsys.readouterr().err
+        assert "b.json is a damaged halation report" in message
+        assert "Traceback" not in message
+
+
+def test_trec_files_hold_the_truth_of_the_protocol(folder: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (folder / "captions.jsonl").read_text().splitlines()]
+    one_class = [{**row, "classes": row["classes"][:1]} for row in lines]
+    (tmp_path / "birds.jsonl").write_text("\n".join(map(json.dumps, one_class)))
+    arguments = ("--protocol", "cub", "--resamples", 0, "--trec", tmp_path / "trec", "--trec-depth", 3)
+    assert run("evaluate", folder / "a.npy", "--data", tmp_path / "birds.jsonl", *arguments) == 0
+    positives = len((tmp_path / "trec" / "i2t.qrels").read_text().splitlines())
+    assert positives > 150  # same class, not only an image's own five captions
+    assert len((tmp_path / "trec" / "i2t.run").read_text().splitlines()) == 3 * 30
 
 
 def test_the_demo_measures_and_compares(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,3 +69,23 @@ def test_reports_that_measured_different_things_are_refused(world: World) -> Non
         compare(report, evaluate(scores, truth, ["ASP"], tokenizer="whitespace", resamples=0))
     with pytest.raises(InputError, match="resamples"):
         compare(report, report, resamples=0)
+
+
+def test_reports_against_other_texts_classes_or_relevances_are_refused(world: World, rng: np.random.Generator) -> None:
+    scores, truth = world
+    report = evaluate(scores, truth, ["ASP"], resamples=0)
+    texts = truth.replace(captions=tuple(reversed(truth.captions)))
+    with pytest.raises(InputError, match="fingerprint"):
+        compare(report, evaluate(scores, texts, ["ASP"], resamples=0))
+    classes = truth.replace(classes=truth.classes[::-1], annotated=None)
+    with pytest.raises(InputError, match="fingerprint"):
+        compare(report, evaluate(scores, classes, ["PMRP"], resamples=0))
+    mine = [evaluate(scores, truth, ["ASP(mine)"], relevance={"mine": sign * scores}, resamples=0) for sign in (1, -1)]
+    with pytest.raises(InputError, match=r"ASP\(mine\) was measured against different relevances"):
+        compare(*mine)
+
+
+def test_seed_and_draws_are_checked(world: World) -> None:
+    report = evaluate(*world, ["R@1"], resamples=0)
+    with pytest.raises(InputError, match="seed"):
+        compare(report, report, seed=-1)

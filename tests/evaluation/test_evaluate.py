@@ -250,7 +250,11 @@ BAD = {
     "no metrics": (lambda s, t: evaluate(s, t, []), "no metrics"),
     "folds": (lambda s, t: evaluate(s, t, folds=0), "folds"),
     "resamples": (lambda s, t: evaluate(s, t, resamples=-1), "resamples"),
-    "own relevance": (lambda s, t: evaluate(s, t, relevance={"x": s.T}), "relevance 'x' has shape"),
+    "half a draw": (lambda s, t: evaluate(s, t, resamples=10.5), "resamples must be a whole number"),
+    "seed": (lambda s, t: evaluate(s, t, seed=-1), "seed must be a whole number"),
+    "a list for a truth": (lambda s, t: evaluate(s, list(t.captions)), "needs a truth"),
+    "nan in relevance": (lambda s, t: evaluate(s, t, relevance={"x": s * np.nan}), r"relevance 'x'\[0, 0\] is nan"),
+    "own relevance": (lambda s, t: evaluate(s, t, relevance={"x": s.T}), "relevance 'x': its scores are"),
     "similarity": (lambda s, t: evaluate(images=s, captions=s.T, truth=t, similarity=lambda _, b: b), "one row per"),
     "no texts": (lambda s, t: evaluate(s, t.replace(captions=None), ["ASP"]), "no caption texts"),
     "no classes": (lambda s, t: evaluate(s, t.replace(classes=None, annotated=None), ["PMRP"]), "needs the classes"),
@@ -298,8 +302,56 @@ def test_truncated_rankings_are_refused(world: World) -> None:
         Rankings.from_ids({**whole, 7: [*whole[7][:-1], whole[7][0]]}, back, truth)
     with pytest.raises(InputError, match="not in the gallery"):
         Rankings.from_ids({**whole, 7: [*whole[7][:-1], "elsewhere"]}, back, truth)
-    with pytest.raises(InputError, match="no list for image"):
-        Rankings.from_ids({image: whole[image] for image in range(59)}, back, truth)
+
+
+def test_rankings_of_the_queries_that_are_asked_suffice(world: World) -> None:
+    truth = world[1]
+    whole = {str(image): list(truth.caption_ids) for image in truth.image_ids}  # ids as text, as JSON gives them
+    back = {caption: list(truth.image_ids) for caption in truth.caption_ids}
+    some = Rankings.from_ids({key: whole[key] for key in list(whole)[:59]}, back, truth)
+    assert len(evaluate(some, truth.replace(image_queries=np.arange(59)), ["R@1"], resamples=0).queries["i2t"]) == 59
+    with pytest.raises(InputError, match="no list for image number 59"):
+        evaluate(some, truth, ["R@1"], resamples=0)
+
+
+def test_one_metric_may_be_named_as_a_string(world: World) -> None:
+    assert list(evaluate(*world, "R@5", resamples=0).i2t) == ["R@5"]
+
+
+def test_clouds_on_either_side_are_compared_as_clouds(world: World, rng: np.random.Generator) -> None:
+    from halation import Gaussian, similarity
+
+    truth = world[1]
+    images = torch.from_numpy(rng.standard_normal((60, 6)))
+    captions = Gaussian(
+        torch.from_numpy(rng.standard_normal((300, 6))), torch.from_numpy(rng.standard_normal((300, 6)))
+    )
+    mixed = evaluate(images=Gaussian.point(images), captions=captions, truth=truth, metrics=["R@5"], resamples=0)
+    scores = similarity.csd(images, captions)
+    assert results_of(mixed) == results_of(evaluate(scores, truth, ["R@5"], resamples=0))
+
+
+def test_a_given_relevance_of_a_known_name_is_described_as_given(world: World, rng: np.random.Generator) -> None:
+    own = evaluate(*world, ["ASP(tfidf)", "ASP(mean)"], relevance={"tfidf": rng.random((60, 300))}, resamples=0)
+    assert "given by the caller" in own.about["relevance"]["tfidf"]
+    assert "tfidf (tokens: words)" in own.about["relevance"]["mean"]
+
+
+def test_a_fold_that_cuts_off_every_positive_is_named() -> None:
+    truth = Truth.from_pairs([(0, 2), (1, 1), (2, 0), (1, 3)], n_images=3, n_captions=4, image_of=[0, 1, 2, 1])
+    with pytest.raises(InputError, match="no positive within fold 1, the first is image 0"):
+        evaluate(np.eye(3, 4), truth, ["R@1"], folds=3)
+
+
+def test_truths_without_images_of_captions_draw_queries(rng: np.random.Generator) -> None:
+    truth = Truth.from_pairs([(0, 0), (1, 1), (1, 2)], n_images=2, n_captions=3)
+    report = evaluate(rng.random((2, 3)), truth, ["R@1"], resamples=20)
+    assert "bootstrap draws of queries" in str(report)
+
+
+def test_asp_against_one_item_is_chance_and_counts_as_nothing() -> None:
+    truth = Truth.from_captions(["one caption"], [0])
+    assert evaluate([[0.5]], truth, ["ASP"], resamples=0).i2t["ASP(tfidf) adjusted"] == 0.0
 
 
 def test_progress_reaches_its_total(world: World) -> None:

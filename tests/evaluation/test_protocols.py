@@ -127,6 +127,14 @@ def test_cub_counts_the_same_class_as_relevant() -> None:
     assert dict(evaluate(scores, by_label, protocol="cub", resamples=0).t2i) == dict(report.t2i)
 
 
+def test_a_name_alone_makes_no_protocol() -> None:
+    truth = Truth.from_captions(["a wren", "a gull"], [0, 1], name="cxc")
+    with pytest.raises(InputError, match="COCO's ids"):
+        evaluate(np.eye(2), truth, protocol="cxc")
+    with pytest.raises(InputError, match="needs the class of every image"):
+        evaluate(np.eye(2), truth, protocol="cub")
+
+
 def test_cub_refuses_images_of_several_classes() -> None:
     truth = Truth.from_captions(["a wren", "a gull"], [0, 1], classes=[["wren", "gull"], ["gull"]])
     with pytest.raises(InputError, match="exactly one class per image"):

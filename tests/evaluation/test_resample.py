@@ -120,3 +120,28 @@ def test_columns_are_drawn_together_and_left_out_values_apart(rng: np.random.Gen
     drawn = bootstrap_columns(values, queries(clusters, folds), 50, seed=1)
     for column in range(2):
         np.testing.assert_allclose(drawn[:, column], bootstrap(values[:, column], queries(clusters, folds), 50, seed=1))
+
+
+def test_medians_that_tie_but_for_rounding_count_as_ties() -> None:
+    """Against whole-number arithmetic with the same coins: five folds, averaged."""
+    generator = np.random.default_rng(3)
+    a, b = generator.integers(1, 6, (2, 30)).astype(float)
+    folds = np.repeat(np.arange(5), 6)
+    got = randomisation_test_median(a, b, queries(np.arange(30), folds), 400, seed=9)
+
+    def total(x: np.ndarray, y: np.ndarray) -> int:
+        return abs(sum(int(np.median(x[folds == f]) // 1) - int(np.median(y[folds == f]) // 1) for f in range(5)))
+
+    extreme = sum(total(np.where(c, b, a), np.where(c, a, b)) >= total(a, b) for c in coins(30, seed=9))
+    assert got == (1 + extreme) / 401
+
+
+def coins(clusters: int, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return np.concatenate([generator.random((size, clusters)) < 0.5 for size in (250, 150)])
+
+
+def test_an_exact_tie_has_p_one() -> None:
+    a = np.array([0.1, 0.2, 0.3, 0.7] * 50)
+    b = np.array([0.2, 0.1, 0.7, 0.3] * 50)
+    assert p_value(a, b, queries(np.arange(200)), 300, seed=0) == 1.0

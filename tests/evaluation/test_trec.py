@@ -68,4 +68,6 @@ def test_bad_arguments_leave_no_file(world: World, tmp_path: Path) -> None:
     for wrong in ({"direction": "images"}, {"depth": 0}, {"tag": "two words"}):
         with pytest.raises(InputError):
             write_run(tmp_path / "x.run", *world, **wrong)
+    with pytest.raises(InputError, match=r"the scores are \(60, 299\)"):
+        write_run(tmp_path / "x.run", world[0][:, 1:], world[1])
     assert not list(tmp_path.iterdir())

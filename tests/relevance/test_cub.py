@@ -40,6 +40,7 @@ def test_unseen_and_seen_classes_share_nothing_and_are_all(cub: Path) -> None:
 
 def test_an_image_is_relevant_to_every_caption_of_its_class(cub: Path) -> None:
     truth = read_cub(cub)
+    assert truth.kind == "classes"
     kind = np.array([str(name).split("/")[0] for name in truth.image_ids])
     kind_of_caption = np.array([str(name).split("/")[0] for name in truth.caption_ids])
     assert np.array_equal(truth.positives("i2t"), kind[:, None] == kind_of_caption[None, :])

@@ -106,3 +106,34 @@ def test_the_packages_files_are_read_without_running_its_code() -> None:
     truth = read_eccv(coco)
     assert truth.positives("i2t").tolist() == [[True, False], [False, True]]
     assert not {name for name in set(sys.modules) - before if name.startswith("eccv_caption")}
+
+
+def test_an_extended_truth_says_of_which_kind_it_is(tmp_path: Path) -> None:
+    for name, reader in (("cxc", read_cxc), ("eccv", read_eccv)):
+        truth = reader(base(), ground_truth(tmp_path, name, {"100": [1]}, {"1": [100]}))
+        assert truth.kind == truth.replace(name="mine").kind == truth.subset([0]).kind == name
+
+
+def test_reading_again_repeats_no_note_and_keeps_none_of_the_other_source(tmp_path: Path) -> None:
+    source = ground_truth(tmp_path, "cxc", {"100": [1, 77], "900": [77]}, {"1": [100], "4": [300]})
+    ground_truth(tmp_path, "eccv", {"100": [1, 77, 78]}, {"1": [100]})
+    first = read_cxc(base().replace(notes=("photographs of pets",)), source)
+    assert first.notes == (
+        "photographs of pets",
+        "i2t: 1 queries of the source are not in the gallery",
+        "i2t: 1 positives of the source lie outside the gallery",
+    )
+    assert read_cxc(first, source).notes == read_cxc(read_cxc(first, source), source).notes == first.notes
+    asked = first.replace(image_queries=[0, 1]).answerable()
+    assert asked.notes[-1] == "1 i2t queries without a positive are not asked"
+    assert read_eccv(asked, source).notes == (
+        "photographs of pets",
+        "i2t: 2 positives of the source lie outside the gallery",
+    )
+
+
+@pytest.mark.parametrize("item", [None, 1.5, True, [1], {"id": 1}])
+def test_an_item_that_is_no_id_is_named_with_its_query(tmp_path: Path, item: object) -> None:
+    source = ground_truth(tmp_path, "cxc", {"100": [1, item]}, {"1": [100]})  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"cxc_image_to_caption\.json query '100': .* is no id"):
+        read_cxc(base(), source)

@@ -87,6 +87,7 @@ def test_the_crowds_score_is_the_share_of_yes(folder: Path) -> None:
 def test_judgements_make_a_graded_truth_in_which_own_captions_count(folder: Path) -> None:
     judged = read_flickr8k_judgements(folder, "expert")
     truth = judged.truth()
+    assert truth.kind == "graded"
     a, b = 0, 1
     expected = np.zeros((2, 10))
     expected[a, :5] = expected[b, 5:] = 1

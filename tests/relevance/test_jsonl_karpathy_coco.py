@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from halation import InputError
 from halation.relevance import Truth, read_coco, read_flickr30k, read_jsonl, read_karpathy
@@ -76,6 +79,7 @@ def test_lines_may_use_cocos_words(tmp_path: Path) -> None:
         ({"image": "b", "captions": ["x", "y"], "caption_ids": [1, 1]}, "line 2: the caption id 1 was used already"),
         ({"image": ["b"], "captions": ["x"]}, r"line 2: \['b'\] is no image id"),
         ({"image": "b.jpg", "captions": ["x"], "classes": "dog"}, 'line 2: "classes" is a str'),
+        ({"image": "b.jpg", "captions": ["x"], "classes": [None]}, "line 2: None is no class"),
         ('{"image": "b.jpg", "captions": ["x"', "line 2 column 36: not valid JSON"),
         ("[1, 2]", "line 2: expected an object"),
     ],
@@ -293,3 +297,71 @@ def test_every_reader_gives_the_same_truth_for_the_same_captions(tmp_path: Path)
     ]
     assert len({truth.fingerprint() for truth in truths}) == 1
     assert len({truth.captions for truth in truths}) == 1
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, "1", 1.5, True])
+def test_a_field_of_the_wrong_type_is_named_with_its_place(tmp_path: Path, wrong: object) -> None:
+    captions = coco(tmp_path / "captions.json")
+    good = json.loads(instances(tmp_path / "instances.json").read_text())
+    for part, key in (("categories", "id"), ("annotations", "category_id"), ("annotations", "image_id")):
+        rows = [dict(row) for row in good[part]]
+        rows[1][key] = wrong
+        path = document(tmp_path / "instances.json", good | {part: rows})
+        with pytest.raises(
+            InputError, match=rf'instances\.json {part}\[1\]: "{key}" is .*; COCO ids are whole numbers'
+        ):
+            read_coco(captions, instances=path)
+    for sentids in (wrong, [500, wrong]):
+        if sentids != []:  # an image may lend no caption
+            split = document(tmp_path / "k.json", {"images": [{"cocoid": 0, "split": "test", "sentids": sentids}]})
+            with pytest.raises(InputError, match=r'k\.json images\[0\]: "sentids" is .*a list of whole numbers'):
+                read_coco(captions, karpathy=split)
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, 1, True])
+def test_a_name_that_is_no_text_is_named_with_its_place(tmp_path: Path, wrong: object) -> None:
+    content = json.loads(karpathy(tmp_path / "dataset.json").read_text())
+    content["images"][3]["split"] = wrong
+    with pytest.raises(InputError, match=r'dataset\.json images\[3\]: "split" is '):
+        read_karpathy(document(tmp_path / "dataset.json", content))
+    categories = {"categories": [{"id": 1, "name": wrong}], "annotations": []}
+    path = document(tmp_path / "instances.json", categories)
+    with pytest.raises(InputError, match=r'instances\.json categories\[0\]: "name" is '):
+        read_coco(coco(tmp_path / "captions.json"), instances=path)
+
+
+WRONG = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=2), st.just([]), st.just({}), st.just([[]])
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, child in inner for place in places(child, (*path, key)))]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data(), WRONG)
+def test_a_wrong_value_anywhere_in_a_file_is_either_read_or_refused(
+    tmp_path: Path, data: st.DataObject, wrong: object
+) -> None:
+    captions, split = coco(tmp_path / "captions.json"), karpathy(tmp_path / "dataset.json", coco=True)
+    names = instances(tmp_path / "instances.json")
+    readers: dict[Path, Callable[[], Truth]] = {
+        captions: lambda: read_coco(captions, instances=names),
+        names: lambda: read_coco(captions, instances=names),
+        split: lambda: read_karpathy(split, captions_per_image=5),
+    }
+    damaged = data.draw(st.sampled_from(list(readers)))
+    content = {"whole": json.loads(damaged.read_text())}
+    *way, last = ("whole", *data.draw(st.sampled_from(places(content["whole"]))))
+    holder: Any = content
+    for key in way:
+        holder = holder[key]
+    holder[last] = wrong
+    document(damaged, content["whole"])
+    try:
+        said = repr(readers[damaged]())
+    except InputError as error:
+        said = str(error)
+    assert said.startswith("Truth(") or str(tmp_path) in said

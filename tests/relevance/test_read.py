@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from halation import InputError
-from halation.relevance import read
+from halation.relevance import read, read_karpathy
 
 
 def line(path: Path, image: str = "a.jpg") -> Path:
@@ -63,3 +63,60 @@ def test_what_is_not_recognised_is_said_with_what_would_be(tmp_path: Path) -> No
         read(tmp_path / "absent.jsonl")
     with pytest.raises(InputError, match="has no splits"):
         read(line(tmp_path / "pictures.jsonl"), split="train")
+
+
+def test_a_folder_of_several_data_sets_is_not_guessed(tmp_path: Path) -> None:
+    for name in ("flickr8k", "coco"):
+        content = {"images": [{"filename": f"{name}.jpg", "split": "test", "sentences": [{"raw": "x"}]}]}
+        (tmp_path / f"dataset_{name}.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"holds dataset_coco\.json, dataset_flickr8k\.json; name the file"):
+        read(tmp_path)
+    (tmp_path / "dataset_coco.json").unlink()
+    assert read(tmp_path).image_ids == ("flickr8k.jpg",)
+
+
+@pytest.mark.parametrize(
+    ("stem", "split"),
+    [
+        ("karpathy_test5k", "test"),
+        ("karpathy_test5k", "test5k"),
+        ("flickr30k-val", "val"),
+        ("Test", "test"),
+        ("train+restval", "restval"),
+        ("train+restval", "train+restval"),
+    ],
+)
+def test_a_file_may_be_named_after_its_split(tmp_path: Path, stem: str, split: str) -> None:
+    assert read(line(tmp_path / f"{stem}.jsonl"), split=split).image_ids == ("a.jpg",)
+
+
+@pytest.mark.parametrize(
+    ("stem", "split"), [("karpathy_test5k", "est"), ("karpathy_test5k", "k"), ("restval", "val"), ("latest", "test")]
+)
+def test_a_piece_of_a_word_is_no_split(tmp_path: Path, stem: str, split: str) -> None:
+    with pytest.raises(InputError, match=rf"has no splits \(split='{split}'\)"):
+        read(line(tmp_path / f"{stem}.jsonl"), split=split)
+    with pytest.raises(InputError, match="has no splits"):
+        read(tmp_path / f"{stem}.jsonl", split="")
+
+
+def test_the_first_captions_of_each_image_are_kept_whatever_the_format(tmp_path: Path) -> None:
+    sentences = [{"raw": f"text {k}", "sentid": k} for k in range(9)]
+    images = [
+        {"filename": "a.jpg", "split": "test", "sentences": sentences[:7]},
+        {"filename": "b.jpg", "split": "test", "sentences": sentences[7:]},
+    ]
+    path = tmp_path / "dataset_coco.json"
+    path.write_text(json.dumps({"images": images}))
+    assert read(path).n_positives("i2t").tolist() == [7, 2]
+    cut = read(path, captions_per_image=5)
+    assert cut.caption_ids == (0, 1, 2, 3, 4, 7, 8)
+    assert cut.fingerprint() == read_karpathy(path, captions_per_image=5).fingerprint()
+    assert (cut.name, cut.kind, cut.notes) == ("karpathy-test", "captions", ())
+    assert read(tmp_path, captions_per_image=1).captions == ("text 0", "text 7")
+    owner = [20, 10, 20, 10, 20]  # captions of an image stand apart in COCO's own files
+    notes = [{"id": k, "image_id": image, "caption": f"text {k}"} for k, image in enumerate(owner)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": [{"id": 10}, {"id": 20}], "annotations": notes}))
+    assert read(tmp_path / "captions.json", captions_per_image=2).caption_ids == (1, 3, 0, 2)
+    with pytest.raises(InputError, match="captions_per_image is 0; it must be 1 or more"):
+        read(path, captions_per_image=0)

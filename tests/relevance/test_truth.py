@@ -43,7 +43,7 @@ def test_captions_and_their_pairs_say_the_same(image_of: list[int]) -> None:
     captions = [f"caption {k}" for k in range(len(image_of))]
     by_caption = Truth.from_captions(captions, image_of)
     by_pair = Truth.from_pairs([(image, k) for k, image in enumerate(image_of)], captions=captions, image_of=image_of)
-    by_class = Truth.from_classes(list(range(max(image_of) + 1)), image_of=image_of)
+    by_class = Truth.from_classes(list(range(max(image_of) + 1)), image_of=image_of, captions=captions)
     assert by_caption.fingerprint() == by_pair.fingerprint() == by_class.fingerprint()
 
 
@@ -225,6 +225,7 @@ def test_a_new_image_to_text_relevance_brings_its_transpose_along() -> None:
 def test_the_fingerprint_changes_with_everything_that_is_measured_against_and_with_nothing_else() -> None:
     truth = small()
     same = [small(), truth.replace(name="other", notes=("note",)), truth.replace(caption_queries=range(6))]
+    same.append(truth.replace(kind="pairs"))
     other = [
         Truth.from_captions(CAPTIONS, IMAGE_OF),  # other image ids
         small(caption_ids=list("abcdef")),
@@ -233,13 +234,42 @@ def test_the_fingerprint_changes_with_everything_that_is_measured_against_and_wi
         truth.replace(lost_i2t=[1, 0, 0]),
         truth.replace(i2t=truth.i2t * 0.5),
         truth.replace(t2i=csr_array(np.ones((6, 3)))),
+        truth.replace(captions=["another dog", *CAPTIONS[1:]]),
+        truth.replace(captions=None),
+        truth.replace(image_of=[0, 1, 1, 2, 2, 2]),
+        truth.replace(image_of=None),
+        truth.replace(classes=np.eye(3)),
+        truth.replace(classes=np.eye(3)[::-1]),
+        truth.replace(classes=np.eye(3), class_names=("bus", "cat", "dog")),
+        truth.replace(classes=np.eye(3), annotated=np.array([True, True, False])),
+        truth.replace(classes=np.zeros((3, 2)), annotated=np.ones(3, dtype=bool)),
+        truth.replace(classes=np.zeros((3, 2))),
     ]
     assert {each.fingerprint() for each in same} == {truth.fingerprint()}
     assert len({each.fingerprint() for each in [truth, *other]}) == len(other) + 1
 
 
+def test_the_order_of_the_classes_does_not_matter_to_the_fingerprint() -> None:
+    codes = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 1]])
+    one = small(classes=codes, class_names=["a", "b", "c"])
+    assert small(classes=codes[:, ::-1], class_names=["c", "b", "a"]).fingerprint() == one.fingerprint()
+    assert small(classes=codes, class_names=["c", "b", "a"]).fingerprint() != one.fingerprint()
+
+
+def test_a_truth_knows_what_kind_of_relevance_it_carries_whatever_its_name() -> None:
+    kinds = {
+        "captions": small(name="cxc"),
+        "pairs": Truth.from_pairs([(0, 0), (1, 1)], n_captions=3, image_of=[0, 1, 1], name="x"),
+        "graded": Truth.from_graded([[1.0, 0.2], [0.0, 0.6]], image_of=[0, 1], name="x"),
+        "classes": Truth.from_classes(["wren", "gull"], image_of=[0, 1, 1], name="x"),
+    }
+    for kind, truth in kinds.items():
+        assert truth.kind == kind
+        assert truth.subset([1]).kind == truth.answerable().kind == truth.replace(name="eccv").kind == kind
+
+
 def test_the_fingerprint_is_the_same_on_every_machine() -> None:
-    assert small().fingerprint() == "62ca8e091bdd0b9dbf4b9b2310f9cd95133dae95cf1cfcfbc937119249d59312"
+    assert small().fingerprint() == "bc7a5b964388f2b11ab4e58e61e8ad598e955a93f64ca291ef59722b5a3620bb"
 
 
 def test_a_truth_introduces_itself_with_its_numbers() -> None:

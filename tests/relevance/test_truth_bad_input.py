@@ -12,7 +12,30 @@ from halation.relevance import Truth
 
 TWO = ["a dog", "a cat"]
 BAD: dict[str, tuple[Callable[[], object], str]] = {
-    "an image without captions": (lambda: Truth.from_captions(TWO, [0, 2]), r"image 1 has no caption .*at least one"),
+    "an image without captions": (
+        lambda: Truth.from_captions([*TWO, "a bus"], [0, 2, 2]),
+        r"image 1 has no caption .*at least one",
+    ),
+    "more images than captions": (
+        lambda: Truth.from_captions(TWO, [0, 2]),
+        r"image_of\[1\] is 2 but there are 2 captions: .*indices 0 … n_images − 1, and every image has a caption",
+    ),
+    "ids in place of indices": (
+        lambda: Truth.from_captions(TWO, [10**12, 7]),
+        r"image_of\[0\] is 1000000000000 .*numpy\.unique\(ids, return_inverse=True\)\[1\]",
+    ),
+    "ids in place of indices of named images": (
+        lambda: Truth.from_captions(TWO, [0, 10**12], image_ids=["d.jpg", "c.jpg"]),
+        r"image_of\[1\] is 1000000000000; there are 2, counted from 0",
+    ),
+    "indices beyond 64 bits": (
+        lambda: Truth.from_captions(TWO, np.array([0, 2**64 - 1], dtype=np.uint64)),
+        r"image_of\[1\] is 18446744073709551615; it must be 0 or more and below 2⁶³",
+    ),
+    "an unknown kind": (
+        lambda: Truth.from_captions(TWO, [0, 1]).replace(kind="caption"),
+        "unknown kind of truth 'caption'; did you mean 'captions'",
+    ),
     "a named image without captions": (
         lambda: Truth.from_captions(TWO, [0, 0], image_ids=["d.jpg", "c.jpg"]),
         r"image 1 \('c\.jpg'\) has no caption",

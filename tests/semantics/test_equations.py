@@ -109,9 +109,9 @@ def by_equation(metric: str, captions: list[str], sets: list[list[str]]) -> np.n
 
 
 # Few words, so that n-grams repeat and meet; empty, one-word and long sentences; words beyond ASCII.
-WORDS = ["a", "dog", "runs", "red", "bus", "é", "日本"]
+WORDS = ["a", "hound", "runs", "red", "bus", "é", "日本"]
 SENTENCE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join) | st.sampled_from(
-    ["", "dog", "bus bus bus", "a dog runs " * 7 + "home", "red dog a bus " * 18, "a é " * 33 + "dog"]
+    ["", "hound", "bus bus bus", "a hound runs " * 7 + "home", "red hound a bus " * 18, "a é " * 33 + "hound"]
 )
 COLLECTION = st.lists(st.tuples(SENTENCE, st.integers(0, 3)), min_size=4, max_size=10).map(
     lambda pairs: ([c for c, _ in pairs], [*range(4), *(i for _, i in pairs[4:])])
@@ -132,8 +132,8 @@ def test_the_relevance_is_what_its_equation_says(metric: str, collection: tuple[
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m != "sentence"])
 def test_references_of_other_people_replace_the_captions_of_the_image(metric: str) -> None:
-    captions = ["a dog runs", "a red bus in town", "", "dog dog dog", "nobody said this"]
-    sets = [["the dog is running", "dogs run"], ["a bus"], ["a red red bus", "in town", ""]]
+    captions = ["a hound runs", "a red bus in town", "", "hound hound hound", "nobody said this"]
+    sets = [["the hound is running", "hounds run"], ["a bus"], ["a red red bus", "in town", ""]]
     found = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
     np.testing.assert_allclose(found, by_equation(metric, captions, sets), rtol=1e-6)
 
@@ -141,8 +141,8 @@ def test_references_of_other_people_replace_the_captions_of_the_image(metric: st
 def test_tfidf_is_scikit_learn_s() -> None:
     text = pytest.importorskip("sklearn.feature_extraction.text")
     captions = [
-        "A dog's T-shirt, size 10",
-        "two dogs run in the park",
+        "A hound's T-shirt, size 10",
+        "two hounds run in the park",
         "The red bus",
         "a RED bus, a red car",
         "x",

@@ -11,7 +11,7 @@ import pytest
 import halation
 from halation.semantics import Semantics, caption_relevance
 
-CAPTIONS = ["a dog runs", "a puppy is running", "the red bus", "a dog runs"]
+CAPTIONS = ["a hound runs", "a puppy is running", "the red bus", "a hound runs"]
 
 
 class Recorder:
@@ -75,7 +75,7 @@ def test_minilm_does_not_mind_who_else_is_in_the_batch() -> None:
     from halation.semantics._minilm import MiniLM
 
     encoder = MiniLM()
-    sentences = ["a dog", "a much longer sentence about two dogs and a red bus in the park", ""]
+    sentences = ["a hound", "a much longer sentence about two hounds and a red bus in the park", ""]
     together = encoder(sentences)
     alone = np.concatenate([encoder([sentence]) for sentence in sentences])
     np.testing.assert_allclose(together, alone, atol=1e-5)

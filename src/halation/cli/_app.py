@@ -13,6 +13,7 @@ import typer
 
 import halation
 from halation._errors import HalationError, InputError
+from halation._progress import Progress
 from halation.cli._console import fail, progress_bar
 
 __all__ = ["run"]
@@ -79,6 +80,9 @@ def evaluate(
     images: Annotated[Path | None, typer.Option(help="Image embeddings .npy, instead of SCORES (cosine).")] = None,
     captions: Annotated[Path | None, typer.Option(help="Caption embeddings .npy, with --images.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split, where the data has several.")] = None,
+    captions_per_image: Annotated[
+        int | None, typer.Option(help="Keep the first so many captions of each image (Karpathy's COCO JSON: 5).")
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help='Only these, e.g. "R@1" or "ASP(cider)"; repeatable.')
@@ -89,26 +93,30 @@ def evaluate(
     seed: Seed = 0,
     out: Out = None,
     trec: Annotated[Path | None, typer.Option(help="Also write TREC run and qrels files into this folder.")] = None,
+    trec_depth: Annotated[int, typer.Option(help="How many items of each query go into the run files.")] = 1000,
     shown: Shown = Format.table,
 ) -> None:
     """Measure a score matrix (or two sets of embeddings) with every metric of the field."""
-    from halation._files import read_npy
     from halation.evaluation import evaluate as measure
+    from halation.evaluation import named_protocol
     from halation.relevance import read
 
     if (scores is None) == (images is None) or (images is None) != (captions is None):
         raise InputError("give either SCORES.npy or both --images and --captions")
+    if trec is not None and scores is None:
+        raise InputError("--trec needs SCORES.npy")
     _writable(out)
     matrix = None if scores is None else _matrix(scores)
-    truth = read(data, split=split)
+    truth = read(data, split=split, captions_per_image=captions_per_image)
+    truth = truth if protocol is None else named_protocol(protocol).prepare(truth)
     with progress_bar() as progress:
         report = measure(
             matrix,
             truth,
             metric or None,
             folds,
-            images=None if images is None else read_npy(images),
-            captions=None if captions is None else read_npy(captions),
+            images=None if images is None else _matrix(images),
+            captions=None if captions is None else _matrix(captions),
             protocol=protocol,
             tokenizer=tokenizer,
             resamples=resamples,
@@ -120,9 +128,8 @@ def evaluate(
         report.to_json(out)
         print(f"\nreport: {out}   compare with another: halation compare {out} OTHER.json", file=sys.stderr)
     if trec is not None:
-        if matrix is None:
-            raise InputError("--trec needs SCORES.npy")
-        _write_trec(trec, matrix, truth)
+        with progress_bar() as progress:
+            _write_trec(trec, matrix, truth, trec_depth, progress)
 
 
 @app.command()
@@ -139,7 +146,9 @@ def compare(
     from halation.evaluation import compare as measure
 
     _writable(out)
-    result = measure(Report.from_json(a), Report.from_json(b), resamples=resamples, seed=seed)
+    reports = Report.from_json(a), Report.from_json(b)
+    with progress_bar() as progress:
+        result = measure(*reports, resamples=resamples, seed=seed, progress=progress)
     if shown is Format.table:
         print(f"A = {a}\nB = {b}\n")
     _show(result, shown)
@@ -166,6 +175,7 @@ def positives(
     """How many unannotated matches does each relevance find, at what price in false ones?"""
     from halation.studies import positives as run_study
 
+    out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made is known at once
     with progress_bar() as progress:
         result = run_study(data, progress=progress)
     print(result)
@@ -181,6 +191,7 @@ def humans(
     """Which relevance ranks image-caption pairs as people do?"""
     from halation.studies import humans as run_study
 
+    out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made is known at once
     with progress_bar() as progress:
         result = run_study(data, progress=progress)
     print(result)
@@ -205,12 +216,12 @@ def _show(result, shown: Format) -> None:  # type: ignore[no-untyped-def]
     print(result if shown is Format.table else getattr(result, f"to_{shown.value}")())
 
 
-def _write_trec(folder: Path, matrix, truth) -> None:  # type: ignore[no-untyped-def]
+def _write_trec(folder: Path, matrix, truth, depth: int, progress: Progress) -> None:  # type: ignore[no-untyped-def]
     from halation.evaluation import write_run
     from halation.relevance import write_qrels
 
     folder.mkdir(parents=True, exist_ok=True)
     for direction in ("i2t", "t2i"):
-        write_run(folder / f"{direction}.run", matrix, truth, direction)
+        write_run(folder / f"{direction}.run", matrix, truth, direction, depth=depth, progress=progress)
         write_qrels(truth, folder / f"{direction}.qrels", direction)
         print(f"wrote {folder / direction}.run and .qrels", file=sys.stderr)

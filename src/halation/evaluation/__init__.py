@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halation.evaluation._compare import Comparison, Difference, compare
 from halation.evaluation._evaluate import evaluate
-from halation.evaluation._protocols import PROTOCOLS, Protocol
+from halation.evaluation._protocols import PROTOCOLS, Protocol, named_protocol
 from halation.evaluation._report import Report, Results
 from halation.evaluation._sources import Rankings
 from halation.evaluation._trec import write_run
@@ -19,5 +19,6 @@ __all__ = [
     "Results",
     "compare",
     "evaluate",
+    "named_protocol",
     "write_run",
 ]

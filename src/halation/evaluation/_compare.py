@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from halation import _table
 from halation._errors import InputError
 from halation._files import write_text
+from halation._progress import Progress, silent
+from halation.evaluation._evaluate import check_draws
 from halation.evaluation._report import Report, is_count, is_derived
 from halation.evaluation._resample import (
     bootstrap,
@@ -34,6 +38,10 @@ class Difference:
     high: float
     p: float
 
+    def figures(self) -> dict[str, float | None]:
+        """By name, null where there is none."""
+        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -42,6 +50,7 @@ class Comparison:
     i2t: Mapping[str, Difference]
     t2i: Mapping[str, Difference]
     resamples: int
+    resampled: str = "images"
 
     def __str__(self) -> str:
         return _table.text(*self._rows(), notes=self.notes())
@@ -59,7 +68,7 @@ class Comparison:
         document = {
             "format": "halation-comparison/1",
             "resamples": self.resamples,
-            **{name: {metric: vars(row) for metric, row in rows.items()} for name, rows in self._directions()},
+            **{name: {metric: row.figures() for metric, row in rows.items()} for name, rows in self._directions()},
         }
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         if path is not None:
@@ -69,8 +78,9 @@ class Comparison:
     def notes(self) -> list[str]:
         """How to read the table."""
         return [
-            "difference = B − A with its 95 % interval (paired bootstrap over images)",
-            f"p: paired randomisation test over images, two-sided, {self.resamples:,} draws; "
+            "percentages, MedR a rank; difference = B − A with its 95 % interval, a paired bootstrap over "
+            f"{self.resampled}",
+            f"p: paired randomisation test over {self.resampled}, two-sided, {self.resamples:,} draws; "
             "not corrected for the number of metrics",
         ]
 
@@ -88,7 +98,9 @@ class Comparison:
         return header, rows
 
 
-def compare(report_a: Report, report_b: Report, *, resamples: int = 5000, seed: int = 0) -> Comparison:
+def compare(
+    report_a: Report, report_b: Report, *, resamples: int = 5000, seed: int = 0, progress: Progress = silent
+) -> Comparison:
     """Paired randomisation test and 95 % interval of the difference (b − a), for every metric both reports have.
 
     Both reports must come from the same truth, protocol and queries. Images are the unit: an image's captions swap
@@ -101,19 +113,20 @@ def compare(report_a: Report, report_b: Report, *, resamples: int = 5000, seed: 
                 f"{_brief(report_b.about.get(what))}): they do not measure the same queries against the same truth; "
                 "evaluate both with the same --data and --protocol"
             )
-    if resamples < 1:
-        raise InputError(f"resamples must be at least 1, not {resamples}")
+    check_draws(resamples, seed, least=1)
     rows = {
-        direction: _compare_direction(report_a, report_b, direction, resamples, seed)
+        direction: _compare_direction(report_a, report_b, direction, resamples, seed, progress)
         for direction in ("i2t", "t2i")
         if direction in report_a.queries and direction in report_b.queries
     }
     if not any(rows.values()):
         raise InputError("the reports have no metric in common")
-    return Comparison(rows.get("i2t", {}), rows.get("t2i", {}), resamples)
+    return Comparison(rows.get("i2t", {}), rows.get("t2i", {}), resamples, report_a.about.get("resampled", "images"))
 
 
-def _compare_direction(a: Report, b: Report, direction: str, resamples: int, seed: int) -> dict[str, Difference]:
+def _compare_direction(
+    a: Report, b: Report, direction: str, resamples: int, seed: int, progress: Progress
+) -> dict[str, Difference]:
     queries = a.queries[direction]
     if not np.array_equal(queries.items, b.queries[direction].items):
         raise InputError(f"the reports have different {direction} queries; evaluate both on the same truth")
@@ -130,7 +143,9 @@ def _compare_direction(a: Report, b: Report, direction: str, resamples: int, see
     for metric in filter(is_count, shared):
         draws = [bootstrap_median(columns[metric], queries, resamples, seed) for columns in (ours, theirs)]
         ends = np.nanpercentile(draws[1] - draws[0], (2.5, 97.5))
-        swapped = randomisation_test_median(ours[metric], theirs[metric], queries, resamples, seed + 1)
+        swapped = randomisation_test_median(
+            ours[metric], theirs[metric], queries, resamples, seed + 1, partial(progress, f"{direction} {metric}")
+        )
         figures[metric] = float(ends[0]), float(ends[1]), swapped
     return {
         metric: _difference(a.results(direction)[metric], b.results(direction)[metric], figures[metric])

@@ -12,21 +12,21 @@ from halation._arrays import Array, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.evaluation._measure import Fold, measure
-from halation.evaluation._protocols import protocol as named_protocol
+from halation.evaluation._protocols import named_protocol
 from halation.evaluation._relevances import relevance_sources
 from halation.evaluation._report import DIRECTIONS, Report
 from halation.evaluation._resample import Queries
-from halation.evaluation._sources import Embeddings, Matrix, Rankings, Similarity, Source
+from halation.evaluation._sources import Embeddings, Matrix, Rankings, Similarity, Source, check_shape
 from halation.evaluation._specs import Spec, default_metrics, parse_metrics
 from halation.relevance import Direction, Truth
 
-__all__ = ["evaluate"]
+__all__ = ["check_draws", "evaluate"]
 
 
 def evaluate(
     scores: Array | Rankings | None = None,
     truth: Truth | None = None,
-    metrics: Iterable[str] | None = None,
+    metrics: Iterable[str] | str | None = None,
     folds: int | None = None,
     *,
     images: Any = None,
@@ -56,43 +56,52 @@ def evaluate(
     >>> report.i2t["R@1"], report.t2i["R@1"], report.i2t["R-P"]
     (100.0, 66.66666666666666, 75.0)
     """
-    if truth is None:
+    if not isinstance(truth, Truth):
         raise InputError(
             "evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.relevance.read(path)"
         )
-    if resamples < 0:
-        raise InputError(f"resamples must be 0 or more, not {resamples}")
+    check_draws(resamples, seed, least=0)
+    metrics = [metrics] if isinstance(metrics, str) else metrics
     source = _source(scores, images, captions, similarity)
     if protocol is not None:
         plan = named_protocol(protocol)
         truth = plan.prepare(truth)
         metrics = metrics if metrics is not None else plan.metrics
         folds = folds if folds is not None else plan.folds
-    _check_fit(source, truth)
+    check_shape(source, truth)
+    _check_answers(truth)
     own = dict(relevance or {})
     specs = parse_metrics(metrics if metrics is not None else default_metrics(truth, own), truth, own)
     asked = list(dict.fromkeys(spec.relevance for spec in specs if spec.relevance))
     relevances, described = relevance_sources(asked, truth, own, tokenizer)
     folded = _folds(Fold.whole(truth, source, relevances), folds)
     values = {direction: _measure_folds(folded, direction, specs, progress) for direction in DIRECTIONS}
-    about = {
+    queries = {str(direction): asked_queries for direction, (asked_queries, _) in values.items()}
+    per_query = {str(direction): columns for direction, (_, columns) in values.items()}
+    about = _about(truth, protocol, folded, specs, described)
+    return Report(about, queries, per_query, int(resamples), int(seed))
+
+
+def _about(
+    truth: Truth, protocol: str | None, folds: list[Fold], specs: list[Spec], described: Mapping[str, str]
+) -> dict[str, Any]:
+    """What was measured on what, for the report's reader and for `compare`."""
+    return {
         "halation": halation.__version__,
         "truth": truth.name,
         "fingerprint": truth.fingerprint(),
         "protocol": protocol,
         "images": truth.n_images,
         "captions": truth.n_captions,
-        "folds": len(folded),
+        "folds": len(folds),
         "gallery": {
-            "i2t": [fold.truth.n_captions for fold in folded],
-            "t2i": [fold.truth.n_images for fold in folded],
+            "i2t": [fold.truth.n_captions for fold in folds],
+            "t2i": [fold.truth.n_images for fold in folds],
         },
         "relevance": described,
+        "resampled": "images" if truth.image_of is not None else "queries",
         "notes": _notes(truth, specs, described),
     }
-    queries = {str(direction): asked_queries for direction, (asked_queries, _) in values.items()}
-    per_query = {str(direction): columns for direction, (_, columns) in values.items()}
-    return Report(about, queries, per_query, resamples, seed)
 
 
 def _source(scores: Array | Rankings | None, images: Any, captions: Any, similarity: Similarity | None) -> Source:
@@ -105,27 +114,31 @@ def _source(scores: Array | Rankings | None, images: Any, captions: Any, similar
     if similarity is None:
         from halation import similarity as similarities  # torch: only where embeddings are scored
 
-        # a Gaussian is told by its fields, so that arrays need no import of its class
-        similarity = similarities.csd if getattr(images, "log_var", None) is not None else similarities.cosine
+        clouds = any(getattr(side, "log_var", None) is not None for side in (images, captions))
+        similarity = similarities.csd if clouds else similarities.cosine
     return Embeddings(images, captions, similarity)
 
 
-def _check_fit(source: Source, truth: Truth) -> None:
-    expected = (truth.n_images, truth.n_captions)
-    if source.shape != expected:
-        flipped = "; it fits transposed: rows must be images" if source.shape == expected[::-1] else ""
-        raise InputError(f"the scores are {source.shape} but the truth has (images, captions) = {expected}{flipped}")
+def _check_answers(truth: Truth, where: str = "") -> None:
+    """Every query that is asked has a positive, or every metric of it would be undefined."""
     for direction, kind, ids in (("i2t", "image", truth.image_ids), ("t2i", "caption", truth.caption_ids)):
         way: Direction = "i2t" if direction == "i2t" else "t2i"
         asked = truth.queries(way)
         if not len(asked):
-            raise InputError(f"the truth asks no {kind} queries")
+            raise InputError(f"the truth asks no {kind} queries{where}")
         lonely = asked[truth.n_positives(way)[asked] == 0]
         if len(lonely):
             raise InputError(
-                f"{len(lonely):,} {kind} queries have no positive, the first is {kind} {ids[lonely[0]]!r} "
+                f"{len(lonely):,} {kind} queries have no positive{where}, the first is {kind} {ids[lonely[0]]!r} "
                 f"(row {lonely[0]}): every metric would be undefined; leave them out with truth.answerable()"
             )
+
+
+def check_draws(resamples: Any, seed: Any, least: int) -> None:
+    """Resamples and seed are whole numbers in range."""
+    for name, value, lowest in (("resamples", resamples, least), ("seed", seed, 0)):
+        if not isinstance(value, (int, np.integer)) or not lowest <= value <= 2**31:
+            raise InputError(f"{name} must be a whole number of {lowest} or more, not {value!r}")
 
 
 def _folds(whole: Fold, count: int | None) -> list[Fold]:
@@ -135,7 +148,10 @@ def _folds(whole: Fold, count: int | None) -> list[Fold]:
     images = whole.truth.n_images
     if not 1 <= count <= images:
         raise InputError(f"folds must be between 1 and the {images} images, not {count}")
-    return [whole.subset(part) for part in np.array_split(np.arange(images), count)]
+    folds = [whole.subset(part) for part in np.array_split(np.arange(images), count)]
+    for number, fold in enumerate(folds, start=1):
+        _check_answers(fold.truth, f" within fold {number}")
+    return folds
 
 
 def _measure_folds(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from halation._errors import InputError, one_of
 from halation.relevance import Truth, read_cxc, read_eccv
 
-__all__ = ["PROTOCOLS", "Protocol", "protocol"]
+__all__ = ["PROTOCOLS", "Protocol", "named_protocol"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ def _as_it_is(truth: Truth) -> Truth:
 
 
 def _cxc(truth: Truth) -> Truth:
-    return truth if truth.name == "cxc" else read_cxc(truth)  # already read, from files of the caller's
+    return truth if truth.kind == "cxc" else read_cxc(truth)  # already read, from files of the caller's
 
 
 def _eccv(truth: Truth) -> Truth:
-    return truth if truth.name == "eccv" else read_eccv(truth)
+    return truth if truth.kind == "eccv" else read_eccv(truth)
 
 
 def _coco_test(truth: Truth) -> Truth:
@@ -45,8 +45,10 @@ def _coco_test(truth: Truth) -> Truth:
 
 def _by_class(truth: Truth) -> Truth:
     """Labels carried as one-hot codes become the relevance; `read_cub` and `from_classes` have done it already."""
-    if truth.classes is None or truth.image_of is None:
+    if truth.kind == "classes":
         return truth
+    if truth.classes is None or truth.image_of is None:
+        raise InputError("the protocol 'cub' needs the class of every image; read the data with relevance.read_cub")
     if not (truth.classes.sum(axis=1) == 1).all():
         raise InputError("the protocol 'cub' needs exactly one class per image")
     return Truth.from_classes(
@@ -73,6 +75,6 @@ PROTOCOLS = {
 }
 
 
-def protocol(name: str) -> Protocol:
+def named_protocol(name: str) -> Protocol:
     """The protocol of this name; an unknown one is an error that suggests the nearest."""
     return PROTOCOLS[one_of(name, PROTOCOLS, "protocol")]

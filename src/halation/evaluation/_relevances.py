@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from halation._arrays import Array, FloatArray, IntArray
-from halation._errors import InputError
-from halation.evaluation._sources import Matrix, Source
+from halation._arrays import Array, FloatArray, IntArray, to_numpy
+from halation.evaluation._sources import Matrix, Source, check_shape
 from halation.relevance import Truth
 from halation.semantics import MEAN_OF, Corpus, Semantics
 
@@ -95,28 +95,31 @@ def relevance_sources(
     """A source for each relevance named, and in words what each is (for the report)."""
     sources: dict[str, Source] = {}
     said: dict[str, str] = {}
-    fitted: dict[str, Source] = {}
+    parts: dict[str, tuple[Source, str]] = {}
+
+    def part(name: str) -> tuple[Source, str]:
+        if name not in parts:
+            assert truth.captions is not None
+            semantics = Semantics.fit(truth.captions, truth.image_of, name, tokenizer=tokenizer)
+            parts[name] = Remembered(Semantic(semantics.corpus())), semantics.description
+        return parts[name]
+
     for name in names:
         if name in own:
-            sources[name], said[name] = Matrix(own[name]), f"{name} (given by the caller)"
-            if sources[name].shape != (truth.n_images, truth.n_captions):
-                raise InputError(
-                    f"the relevance {name!r} has shape {sources[name].shape}, "
-                    f"not (images, captions) = {(truth.n_images, truth.n_captions)}"
-                )
-            continue
-        assert truth.captions is not None
-        for part in MEAN_OF if name == "mean" else (name,):
-            if part not in fitted:
-                semantics = Semantics.fit(truth.captions, truth.image_of, part, tokenizer=tokenizer)
-                fitted[part] = Remembered(Semantic(semantics.corpus()))
-                said[part] = semantics.description
-        if name == "mean":
-            sources[name] = Mean(tuple(fitted[part] for part in MEAN_OF))
-            said[name] = "mean of " + ", ".join(said[part] for part in MEAN_OF)
+            matrix = Matrix(own[name], f"relevance {name!r}")
+            check_shape(matrix, truth, f"relevance {name!r}: its scores")
+            sources[name], said[name] = matrix, f"{name} (given by the caller, {_digest(own[name])})"
+        elif name == "mean":
+            sources[name] = Mean(tuple(part(each)[0] for each in MEAN_OF))
+            said[name] = "mean of " + ", ".join(part(each)[1] for each in MEAN_OF)
         else:
-            sources[name] = fitted[name]
-    return sources, {name: said[name] for name in names}
+            sources[name], said[name] = part(name)
+    return sources, said
+
+
+def _digest(matrix: Array) -> str:
+    """Tells two relevances of the same name apart when reports are compared."""
+    return hashlib.blake2b(np.ascontiguousarray(to_numpy(matrix)).tobytes(), digest_size=8).hexdigest()
 
 
 def _mean(blocks: list[FloatArray]) -> FloatArray:

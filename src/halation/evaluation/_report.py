@@ -15,15 +15,15 @@ import numpy as np
 from halation import _table
 from halation._arrays import FloatArray
 from halation._errors import InputError, one_of
-from halation._files import read_json, write_text
+from halation._files import write_text
 from halation.evaluation._resample import Queries, bootstrap, bootstrap_median, statistic
+from halation.metrics import adjusted_asp
 from halation.relevance import Direction
 
 __all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
 
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
 RECALLS = ("R@1", "R@5", "R@10")
-FORMAT = "halation-report/1"
 CEILING, ADJUSTED = " ceiling", " adjusted"
 
 
@@ -115,7 +115,7 @@ class Report:
 
     @cached_property
     def rsum_interval(self) -> tuple[float, float]:
-        """95 % interval of `rsum`; both directions are drawn with the same images."""
+        """95 % interval of `rsum`; where both directions ask about the same images, they are drawn together."""
         if math.isnan(self.rsum) or not self.resamples:
             return math.nan, math.nan
         draws = [
@@ -146,16 +146,14 @@ class Report:
         return intervals
 
     def _adjusted(self, direction: str, name: str) -> float:
-        """100 · (ASP − chance) / (ceiling − chance), fold by fold; NaN where the ceiling is no better than chance."""
+        """ASP where chance is 0 and the ceiling 100, from the means of each fold; averaged over folds."""
         queries, columns = self.queries[direction], self.per_query[direction]
         per_fold = []
         for fold, gallery in enumerate(self.about["gallery"][direction]):
             here = queries.folds == fold
             if here.any():
-                chance = (gallery + 1) / (2 * gallery)
-                room = float(np.nanmean(columns[name + CEILING][here])) - chance
-                gained = float(np.nanmean(columns[name][here])) - chance
-                per_fold.append(100 * gained / room if room > 1e-9 else math.nan)
+                value, ceiling = (float(np.nanmean(columns[key][here])) for key in (name, name + CEILING))
+                per_fold.append(100 * float(adjusted_asp(value, gallery, ceiling)))
         return float(np.mean(per_fold)) if per_fold else math.nan
 
     def __str__(self) -> str:
@@ -187,7 +185,8 @@ class Report:
         """What a reader must know to compare the numbers."""
         lines = [str(note) for note in self.about.get("notes", ())]
         if self.resamples:
-            lines.append(f"[…] 95 % interval, {self.resamples:,} bootstrap draws of images")
+            unit = self.about.get("resampled", "images")
+            lines.append(f"percentages (MedR: a rank); […] 95 % interval, {self.resamples:,} bootstrap draws of {unit}")
         return lines
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
@@ -216,65 +215,19 @@ class Report:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole report as JSON text, per-query values included; with `path` also written there."""
-        text = json.dumps(self._document(), ensure_ascii=False, allow_nan=False)
+        from halation.evaluation._report_file import document
+
+        text = json.dumps(document(self), ensure_ascii=False, allow_nan=False)
         if path is not None:
             write_text(path, text + "\n")
         return text
 
-    def _document(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "about": dict(self.about),
-            "results": {
-                direction: {
-                    name: {"value": _or_null(value), "low": _or_null(low), "high": _or_null(high)}
-                    for name, value in self.results(direction).items()
-                    for low, high in [self.results(direction).interval(name)]
-                }
-                for direction in self.queries
-            },
-            "rsum": dict(zip(("value", "low", "high"), map(_or_null, (self.rsum, *self.rsum_interval)), strict=True)),
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "queries": {
-                direction: {"items": _ints(q.items), "clusters": _ints(q.clusters), "folds": _ints(q.folds)}
-                for direction, q in self.queries.items()
-            },
-            "per_query": {
-                direction: {name: [_short(value) for value in column.tolist()] for name, column in columns.items()}
-                for direction, columns in self.per_query.items()
-            },
-        }
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Report:
+    @staticmethod
+    def from_json(source: str | os.PathLike[str]) -> Report:
         """Read back what `to_json` wrote to a file."""
-        document = read_json(source)
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise InputError(f'{source} is not a halation report (no "format": "{FORMAT}")')
-        try:
-            queries = {
-                direction: Queries(
-                    *(np.asarray(columns[key], dtype=np.int64) for key in ("items", "clusters", "folds"))
-                )
-                for direction, columns in document["queries"].items()
-            }
-            per_query = {
-                direction: {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
-                for direction, columns in document["per_query"].items()
-            }
-            report = cls(document["about"], queries, per_query, int(document["resamples"]), int(document["seed"]))
-            for direction, columns in per_query.items():
-                for name, column in columns.items():
-                    if column.shape != (len(queries[direction]),):
-                        raise ValueError(
-                            f"{direction} {name} has {column.size} values for {len(queries[direction])} queries"
-                        )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{source} is a damaged halation report ({error!r}); run `halation evaluate` again"
-            ) from None
-        return report
+        from halation.evaluation._report_file import read_report
+
+        return read_report(source)
 
 
 def _stack(columns: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArray:
@@ -285,18 +238,3 @@ def _stack(columns: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArra
 def _percentiles(draws: FloatArray) -> tuple[float, float]:
     low, high = np.nanpercentile(draws, (2.5, 97.5))
     return float(low), float(high)
-
-
-def _or_null(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _short(value: float) -> float | int | None:
-    """Hits and ranks as whole numbers, NaN as null: a third of the file size."""
-    if math.isnan(value):
-        return None
-    return int(value) if value.is_integer() else value
-
-
-def _ints(values: Sequence[int] | Any) -> list[int]:
-    return [int(value) for value in values]

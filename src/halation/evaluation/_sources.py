@@ -8,17 +8,17 @@ A source answers two questions, and nothing else of evaluation knows what is beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from halation._arrays import Array, FloatArray, IntArray, as_scores, to_numpy
+from halation._arrays import Array, BoolArray, FloatArray, IntArray, as_scores, to_numpy
 from halation._errors import InputError
 from halation.relevance import Truth
 
-__all__ = ["Embeddings", "Matrix", "Rankings", "Similarity", "Source"]
+__all__ = ["Embeddings", "Matrix", "Rankings", "Similarity", "Source", "check_shape"]
 
 Similarity = Callable[[Any, Any], Array]
 """similarity(a, b) -> (len(a), len(b)), bigger = closer."""
@@ -40,8 +40,8 @@ class Source(Protocol):
 class Matrix:
     """A score matrix that exists: (n_images, n_captions)."""
 
-    def __init__(self, scores: Array) -> None:
-        self._scores = as_scores(scores)
+    def __init__(self, scores: Array, name: str = "scores") -> None:
+        self._scores = as_scores(scores, name)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,68 +87,95 @@ class Embeddings:
         return block
 
 
-@dataclass(frozen=True)
-class Rankings:
-    """Finished rankings, best first: `i2t[image id]` lists every caption id, `t2i[caption id]` every image id.
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Rankings of one direction as scores (minus the rank), and for which queries there is one."""
 
-    Rankings are turned into scores (minus the rank), so whatever measures scores measures them. They must be whole:
-    a list cut at the top K would inflate R-Precision and PMRP, so it is refused.
+    scores: FloatArray  # (q, n)
+    given: BoolArray  # (q,)
+    kind: str
+
+    @classmethod
+    def from_ids(
+        cls, rankings: Mapping[Any, Sequence[Any]], query_ids: Sequence[Any], item_ids: Sequence[Any], kind: str
+    ) -> _Ranked:
+        lists = {str(query): ranked for query, ranked in rankings.items()}
+        place = {str(item): index for index, item in enumerate(item_ids)}
+        scores = np.zeros((len(query_ids), len(item_ids)), dtype=np.float32)
+        given = np.array([str(query) in lists for query in query_ids])
+        for query in np.flatnonzero(given).tolist():
+            order = _order(lists[str(query_ids[query])], place, f"the ranking of {kind} {query_ids[query]!r}")
+            scores[query, order] = -np.arange(1, len(order) + 1)
+        return cls(scores, given, kind)
+
+    def rows(self, queries: IntArray) -> FloatArray:
+        if not self.given[queries].all():
+            missing = queries[~self.given[queries]][0]
+            raise InputError(f"the rankings have no list for {self.kind} number {missing}, which the truth asks")
+        return self.scores[queries]
+
+    def subset(self, queries: IntArray, items: IntArray) -> _Ranked:
+        return _Ranked(self.scores[np.ix_(queries, items)], self.given[queries], self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Finished rankings, best first; made by `Rankings.from_ids`.
+
+    Whatever measures scores measures them: only the order counts. They must be whole: a list cut at the top K would
+    inflate R-Precision and PMRP, so it is refused.
     """
 
-    i2t_ranks: FloatArray  # (n_images, n_captions)
-    t2i_ranks: FloatArray  # (n_captions, n_images)
+    _i2t: _Ranked
+    _t2i: _Ranked
 
     @classmethod
     def from_ids(cls, i2t: Mapping[Any, Sequence[Any]], t2i: Mapping[Any, Sequence[Any]], truth: Truth) -> Rankings:
-        """From lists of ids, as eccv-caption takes them; queries that the truth does not ask may be absent."""
+        """From lists of ids, as eccv-caption takes them: captions by image id in `i2t`, images by caption id in `t2i`.
+
+        Queries that are never asked may be absent.
+        """
         return cls(
-            _negative_ranks(i2t, truth.image_ids, truth.caption_ids, truth.queries("i2t"), "image"),
-            _negative_ranks(t2i, truth.caption_ids, truth.image_ids, truth.queries("t2i"), "caption"),
+            _Ranked.from_ids(i2t, truth.image_ids, truth.caption_ids, "image"),
+            _Ranked.from_ids(t2i, truth.caption_ids, truth.image_ids, "caption"),
         )
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.i2t_ranks.shape[0], self.i2t_ranks.shape[1]
+        return self._i2t.scores.shape[0], self._i2t.scores.shape[1]
 
     def i2t(self, images: IntArray) -> FloatArray:
-        return self.i2t_ranks[images]
+        return self._i2t.rows(images)
 
     def t2i(self, captions: IntArray) -> FloatArray:
-        return self.t2i_ranks[captions]
+        return self._t2i.rows(captions)
 
     def subset(self, images: IntArray, captions: IntArray) -> Rankings:
-        return Rankings(self.i2t_ranks[np.ix_(images, captions)], self.t2i_ranks[np.ix_(captions, images)])
+        return Rankings(self._i2t.subset(images, captions), self._t2i.subset(captions, images))
 
 
-def _negative_ranks(
-    rankings: Mapping[Any, Sequence[Any]],
-    query_ids: Sequence[Hashable],
-    item_ids: Sequence[Hashable],
-    asked: IntArray,
-    kind: str,
-) -> FloatArray:
-    place = {item: index for index, item in enumerate(item_ids)}
-    scores = np.zeros((len(query_ids), len(item_ids)), dtype=np.float32)
-    for query in asked:
-        name = query_ids[query]
-        if name not in rankings:
-            raise InputError(f"the rankings have no list for {kind} {name!r}")
-        ranked = rankings[name]
-        if len(ranked) != len(place):
-            raise InputError(
-                f"the ranking of {kind} {name!r} has {len(ranked)} of {len(place)} items; truncated rankings inflate "
-                "R-Precision and PMRP: give the whole gallery, best first"
-            )
-        try:
-            order = np.fromiter((place[item] for item in ranked), dtype=np.int64, count=len(ranked))
-        except KeyError as error:
-            raise InputError(
-                f"the ranking of {kind} {name!r} names {error.args[0]!r}, which is not in the gallery"
-            ) from None
-        if len(np.unique(order)) != len(order):
-            raise InputError(f"the ranking of {kind} {name!r} names an item twice")
-        scores[query, order] = -np.arange(1, len(order) + 1)
-    return scores
+def _order(ranked: Sequence[Any], place: Mapping[str, int], name: str) -> IntArray:
+    """Indices of the ranked items; the whole gallery, each once."""
+    if len(ranked) != len(place):
+        raise InputError(
+            f"{name} has {len(ranked)} of {len(place)} items; truncated rankings inflate R-Precision and PMRP: "
+            "give the whole gallery, best first"
+        )
+    try:
+        order = np.fromiter((place[str(item)] for item in ranked), dtype=np.int64, count=len(ranked))
+    except KeyError as error:
+        raise InputError(f"{name} names {error.args[0]!r}, which is not in the gallery") from None
+    if len(np.unique(order)) != len(order):
+        raise InputError(f"{name} names an item twice")
+    return order
+
+
+def check_shape(source: Source, truth: Truth, name: str = "the scores") -> None:
+    """Rows are images, columns are captions."""
+    expected = (truth.n_images, truth.n_captions)
+    if source.shape != expected:
+        flipped = "; it fits transposed: rows must be images" if source.shape == expected[::-1] else ""
+        raise InputError(f"{name} are {source.shape} but the truth has (images, captions) = {expected}{flipped}")
 
 
 def _columns(matrix: FloatArray, columns: IntArray) -> FloatArray:

@@ -32,7 +32,7 @@ class Spec:
 def default_metrics(truth: Truth, relevances: Iterable[str] = ()) -> list[str]:
     """Everything that the truth allows: binary metrics always, PMRP with classes, ASP with captions."""
     names = [*_RECALLS, "MedR", "R-P", "mAP@R", "nDCG@10"]
-    if truth.classes is not None and truth.image_of is not None:
+    if _has_classes(truth):
         names.append("PMRP")
     if truth.captions is not None and truth.image_of is not None:
         names += [f"ASP({name})" for name in ("tfidf", "cider", "bleu4", "rouge-l", "mean")]
@@ -74,7 +74,11 @@ def _parse(name: str, own: tuple[str, ...]) -> Spec:
 
 
 def _check_possible(spec: Spec, truth: Truth, own: tuple[str, ...]) -> None:
-    if spec.family == "PMRP" and (truth.classes is None or truth.image_of is None):
-        raise InputError(f"{spec.name} needs the classes of every image; this truth has none")
+    if spec.family == "PMRP" and not _has_classes(truth):
+        raise InputError(f"{spec.name} needs the classes of images and the image of each caption; this truth has none")
     if spec.family == "ASP" and spec.relevance not in own and (truth.captions is None or truth.image_of is None):
         raise InputError(f"{spec.name} compares captions with captions; this truth has no caption texts")
+
+
+def _has_classes(truth: Truth) -> bool:
+    return truth.annotated is not None and bool(truth.annotated.any()) and truth.image_of is not None

@@ -10,7 +10,8 @@ import numpy as np
 from halation._arrays import Array, FloatArray
 from halation._errors import InputError, one_of
 from halation._files import atomic_path
-from halation.evaluation._sources import Matrix, Rankings, Source
+from halation._progress import Progress, silent
+from halation.evaluation._sources import Matrix, Rankings, Source, check_shape
 from halation.relevance import Truth, trec_ids
 
 __all__ = ["write_run"]
@@ -26,6 +27,7 @@ def write_run(
     *,
     depth: int | None = 1000,
     tag: str = "halation",
+    progress: Progress = silent,
 ) -> None:
     """Write `query Q0 item rank score tag`, best first, for every query; `depth=None` writes whole rankings.
 
@@ -37,6 +39,7 @@ def write_run(
     if not tag or any(character.isspace() for character in tag):
         raise InputError(f"the tag {tag!r} must be a word without white space")
     source: Source = scores if isinstance(scores, Rankings) else Matrix(scores)
+    check_shape(source, truth)
     queries, items, asked = truth.image_ids, truth.caption_ids, truth.queries("i2t")
     if direction == "t2i":
         queries, items, asked = items, queries, truth.queries("t2i")
@@ -47,6 +50,7 @@ def write_run(
             rows = source.i2t(block) if direction == "i2t" else source.t2i(block)
             for query, row in zip(block, rows, strict=True):
                 _write_query(file, query_names[query], row, names, depth, tag)
+            progress(f"{direction} run", start + len(block), len(asked))
 
 
 def _write_query(file: TextIO, query: str, row: FloatArray, names: list[str], depth: int | None, tag: str) -> None:

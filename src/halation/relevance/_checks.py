@@ -78,13 +78,12 @@ def as_indices(values: Array, below: int | None, what: str) -> IntArray:
         return np.empty(0, dtype=np.int64)
     if indices.dtype.kind not in "iu":
         raise InputError(f"{what} must hold whole numbers, not {indices.dtype}")
-    indices = indices.astype(np.int64)
-    wrong = (indices < 0) if below is None else (indices < 0) | (indices >= below)
+    wrong = (indices < 0) | (indices > np.iinfo(np.int64).max if below is None else indices >= below)
     if wrong.any():
         place = int(np.argmax(wrong))
-        among = "it must be 0 or more" if below is None else f"there are {below}, counted from 0"
+        among = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
         raise InputError(f"{what}[{place}] is {indices[place]}; {among}")
-    return indices
+    return indices.astype(np.int64)
 
 
 def as_queries(rows: Array | None, below: int, what: str) -> IntArray | None:
@@ -122,6 +121,12 @@ def as_image_of(image_of: Array, n_captions: int, image_ids: Sequence[Id] | None
     indices = as_indices(image_of, None if image_ids is None else len(image_ids), "image_of")
     if len(indices) != n_captions:
         raise InputError(f"image_of has {len(indices)} entries for {n_captions} captions; give each caption one image")
+    if indices.max(initial=-1) >= n_captions and image_ids is None:  # before anything as long as the largest is made
+        place = int(np.argmax(indices))
+        raise InputError(
+            f"image_of[{place}] is {indices[place]} but there are {n_captions} captions: image_of holds indices "
+            "0 … n_images − 1, and every image has a caption; number ids with numpy.unique(ids, return_inverse=True)[1]"
+        )
     n_images = len(image_ids) if image_ids is not None else int(indices.max(initial=-1)) + 1
     bare = np.flatnonzero(np.bincount(indices, minlength=n_images) == 0)
     if len(bare):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,18 @@ def read_coco(
         raise InputError("give karpathy or ids, not both: each says which captions to take")
     if karpathy is not None:
         images = images_of_split(read_json(karpathy), str(karpathy), split)
-        ids = [sentence for _, image in images for sentence in image.get("sentids", [])]
+        ids = [sentence for place, image in images for sentence in _sentence_ids(image, place)]
     elif isinstance(ids, str | os.PathLike):
         ids = read_npy(ids, mmap=False)
     documents = [(read_json(path), str(path)) for path in _several(captions)]
     return from_document(documents, ids, [] if instances is None else _several(instances))
+
+
+def _sentence_ids(image: dict[str, Any], place: str) -> list[int]:
+    ids = image.get("sentids")
+    if not isinstance(ids, list) or not all(type(name) is int for name in ids):
+        raise InputError(f'{place}: "sentids" is {str(ids)[:60]}; COCO needs a list of whole numbers, its caption ids')
+    return ids
 
 
 def _several(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
@@ -96,7 +104,7 @@ def _annotations(documents: Sequence[tuple[Any, str]]) -> tuple[dict[int, tuple[
 def _by_ids(ids: Iterable[Any], texts: dict[int, tuple[int, str]], source: str) -> dict[int, list[int]]:
     order: dict[int, list[int]] = {}
     for caption in ids:
-        if caption not in texts:
+        if type(caption) is not int or caption not in texts:
             raise InputError(
                 f"caption id {caption!r} of the split is not in {source}; name every captions file the split draws "
                 "from (Karpathy's: train2014 and val2014)"
@@ -122,19 +130,25 @@ def _classes(paths: Sequence[PathLike]) -> tuple[dict[int, set[str]] | None, lis
 
 def _instances_json(path: PathLike) -> Iterable[tuple[int | None, list[str]]]:
     document = read_json(path)
-    name = {row.get("id"): str(row.get("name")) for row in listed(document, "categories", str(path), _INSTANCES)}
+    name = {}
+    for number, row in enumerate(listed(document, "categories", str(path), _INSTANCES)):
+        category = _number(row, "id", f"{path} categories[{number}]")
+        if not isinstance(row.get("name"), str):
+            raise InputError(f'{path} categories[{number}]: "name" is {row.get("name")!r}; {_INSTANCES}')
+        name[category] = row["name"]
     yield None, list(name.values())
     for number, row in enumerate(listed(document, "annotations", str(path), _INSTANCES)):
         place = f"{path} annotations[{number}]"
-        if row.get("category_id") not in name:
-            raise InputError(f'{place}: category {row.get("category_id")!r} is not among "categories"; {_INSTANCES}')
-        yield _number(row, "image_id", place), [name[row["category_id"]]]
+        category = _number(row, "category_id", place)
+        if category not in name:
+            raise InputError(f'{place}: category {category} is not among "categories"; {_INSTANCES}')
+        yield _number(row, "image_id", place), [name[category]]
 
 
 def _instances_lines(path: PathLike) -> Iterable[tuple[int | None, list[str]]]:
     for number, line in read_lines(path):
         image, tab, categories = line.partition("\t")
-        if not tab or not image.isdecimal():
+        if not tab or not re.fullmatch(r"\d{1,19}", image):
             raise InputError(f'{path} line {number}: expected "image id, tab, name,name", found {line[:60]!r}')
         yield int(image), [name for name in categories.split(",") if name]
 

@@ -64,7 +64,7 @@ def read_cub(
         raise InputError(f"{missing[0]} is listed but not in these classes of {root} ({len(missing)} such)")
     truth = gathered.truth(str(root), f"cub-{split}" if classes is None else "cub")
     same = Truth.from_classes(labels, image_of=truth.image_of)
-    return truth.replace(i2t=same.i2t)
+    return truth.replace(i2t=same.i2t, kind=same.kind)
 
 
 def class_folders(root: Path) -> dict[int, Path]:
@@ -87,7 +87,7 @@ def _class_numbers(classes: str | os.PathLike[str] | Iterable[str | int]) -> set
     numbers = set()
     for name in _lines(classes):
         number = name.split(".")[0]
-        if not number.isdecimal():
+        if not re.fullmatch(r"\d{1,3}", number):
             raise InputError(f"{name!r} is no class of CUB; write 4 or 004.Groove_billed_Ani")
         numbers.add(int(number))
     if not numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from halation.relevance._checks import Id, positions
 from halation.relevance._truth import Truth
 
 __all__ = ["read_cxc", "read_eccv"]
+
+# what a base says of its queries ends with them: they are declared anew, and a second reading would say it twice
+_OF_QUERIES = re.compile(r"(i2t|t2i): .* of the source .*|.* queries without a positive are not asked")
 
 
 def read_cxc(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth:
@@ -49,6 +53,7 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
             f"{base.image_ids[0]!r}) and {base.n_captions:,} captions (such as {base.caption_ids[0]!r}) of the truth; "
             "it needs COCO's ids, as read_coco, read_karpathy and read_jsonl give them"
         )
+    kept = [note for note in base.notes if not _OF_QUERIES.fullmatch(note)]
     whole = i2t.absent == 0 and t2i.absent == 0
     return base.replace(
         i2t=i2t.gains,
@@ -61,7 +66,8 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
         lost_i2t=i2t.lost if whole else None,
         lost_t2i=t2i.lost if whole else None,
         name=name,
-        notes=(*base.notes, *i2t.notes("i2t"), *t2i.notes("t2i")),
+        kind=name,
+        notes=(*kept, *i2t.notes("i2t"), *t2i.notes("t2i")),
     )
 
 
@@ -102,6 +108,10 @@ def _id_lists(path: Path) -> dict[str, list[Any]]:
     document = read_json(path)
     if not isinstance(document, dict) or not document or not all(isinstance(ids, list) for ids in document.values()):
         raise InputError(f'{path} is no ground truth {{"query id": [item ids], …}}; was it written completely?')
+    for query, ids in document.items():
+        for item in ids:
+            if isinstance(item, bool) or not isinstance(item, str | int):
+                raise InputError(f"{path} query {query!r}: {item!r} is no id; ids are texts or whole numbers")
     return document
 
 

@@ -50,8 +50,14 @@ class Gatherer:
             self._caption_ids.append(name)
             self._image_of.append(len(self._image_ids))
         self._image_ids.append(image)
-        self._classes.append([str(name) for name in classes or ()])
+        self._classes.append([self._class(name, place) for name in classes or ()])
         self._has_classes = self._has_classes or classes is not None
+
+    @staticmethod
+    def _class(name: Any, place: str) -> str:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError(f"{place}: {name!r} is no class; classes are texts or whole numbers")
+        return str(name)
 
     @staticmethod
     def _once(seen: dict[str, str], name: Any, place: str, what: str) -> None:

@@ -72,7 +72,7 @@ class Judgements:
             gains = gains + (self.base.i2t - self.base.i2t.multiply(judged))
         note = f"{len(self):,} judged pairs; others count as not relevant" + ", own captions apart" * own_captions
         return self.base.replace(
-            i2t=gains, threshold=threshold, name=self.name, notes=(*self.base.notes, note)
+            i2t=gains, threshold=threshold, name=self.name, kind="graded", notes=(*self.base.notes, note)
         ).answerable()
 
 

@@ -46,8 +46,11 @@ def from_document(document: Any, path: str, split: str, captions_per_image: int 
 def images_of_split(document: Any, path: str, split: str) -> list[tuple[str, dict[str, Any]]]:
     """(place, image) of every image whose split is among `split` ("train+restval" joins two)."""
     images = listed(document, "images", path, _REMEDY)
-    present = {str(image.get("split")) for image in images}
+    for number, image in enumerate(images):
+        if not isinstance(image.get("split"), str):
+            raise InputError(f'{path} images[{number}]: "split" is {image.get("split")!r}; {_REMEDY}')
+    present = {image["split"] for image in images}
     wanted = set(split.split("+"))
     if unknown := sorted(wanted - present):
         raise InputError(f"{path} has no split {unknown[0]!r}; it has {', '.join(sorted(present))}")
-    return [(f"{path} images[{number}]", image) for number, image in enumerate(images) if image.get("split") in wanted]
+    return [(f"{path} images[{number}]", image) for number, image in enumerate(images) if image["split"] in wanted]

@@ -74,10 +74,17 @@ def _renumber(queries: IntArray | None, kept: IntArray, count: int) -> IntArray 
 
 
 def fingerprint(truth: Truth) -> str:
-    """sha256 of ids, gains, threshold, queries."""
-    digest = hashlib.sha256(json.dumps([truth.image_ids, truth.caption_ids, truth.threshold]).encode())
+    """sha256 of ids, texts, gains, threshold, queries and classes, these in the order of their names."""
+    names = None if truth.class_names is None else [str(name) for name in truth.class_names]
+    order = None if names is None else sorted(range(len(names)), key=names.__getitem__)
+    texts = [truth.image_ids, truth.caption_ids, truth.threshold, truth.captions, names and sorted(names)]
+    digest = hashlib.sha256(json.dumps(texts).encode())
     for way, gains in zip(_WAYS, (truth.i2t, truth.t2i), strict=True):
         for array in (gains.indptr, gains.indices, truth.queries(way), truth.lost(way)):
             digest.update(len(array).to_bytes(8, "little") + array.astype("<i8").tobytes())
         digest.update(gains.data.astype("<f4").tobytes())
+    classes = None if truth.classes is None else truth.classes[:, order]
+    for number, array in enumerate((truth.image_of, classes, truth.annotated)):
+        if array is not None:  # the number says which; their shapes follow from what was said before
+            digest.update(bytes([number]) + array.astype("<i8" if number == 0 else "u1").tobytes())
     return digest.hexdigest()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from halation._errors import InputError
 from halation._files import read_json
@@ -22,12 +25,29 @@ _KNOWN = (
 )
 
 
-def read(path: str | os.PathLike[str], *, split: str | None = None) -> Truth:
+def read(path: str | os.PathLike[str], *, split: str | None = None, captions_per_image: int | None = None) -> Truth:
     """The truth in a file or folder of the field, recognised by what is in it.
 
     `split` is the data set's own name for a part ("test", "unseen"); without it the usual test part is read.
+    `captions_per_image` keeps the first so many of each image: some of COCO's have six or seven, papers keep five.
     """
-    source = Path(path)
+    if captions_per_image is not None and captions_per_image < 1:
+        raise InputError(f"captions_per_image is {captions_per_image}; it must be 1 or more")
+    truth = _read(Path(path), split)
+    return truth if captions_per_image is None else _first(truth, captions_per_image)
+
+
+def _first(truth: Truth, count: int) -> Truth:
+    """The truth with at most the first `count` captions of each image."""
+    assert truth.image_of is not None  # every reader says which image a caption belongs to
+    order = np.argsort(truth.image_of, kind="stable")
+    sizes = np.bincount(truth.image_of)
+    nth = np.empty_like(order)  # (n_captions,): which of its image's captions each is
+    nth[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return truth.subset(np.arange(truth.n_images), np.flatnonzero(nth < count))
+
+
+def _read(source: Path, split: str | None) -> Truth:
     if source.is_dir():
         return _folder(source, split)
     if source.suffix == ".jsonl":
@@ -45,8 +65,11 @@ def _folder(folder: Path, split: str | None) -> Truth:
         return read_flickr8k(folder, split or "test")
     if class_folders(folder):
         return read_cub(folder, split or "unseen")
-    for file in sorted(folder.glob("dataset_*.json")):
-        return _json(file, read_json(file), split)
+    files = sorted(folder.glob("dataset_*.json"))
+    if len(files) > 1:
+        raise InputError(f"{folder} holds {', '.join(file.name for file in files)}; name the file to read")
+    if files:
+        return _json(files[0], read_json(files[0]), split)
     if (folder / f"{split or 'test'}.jsonl").is_file():
         return read_jsonl(folder / f"{split or 'test'}.jsonl")
     for name in ("karpathy_test5k.jsonl", "captions.jsonl"):
@@ -57,9 +80,15 @@ def _folder(folder: Path, split: str | None) -> Truth:
 
 
 def _whole(file: Path, split: str | None) -> Truth:
-    if split is not None and split not in file.stem:
+    if split is not None and split.lower() not in _words(file.stem.lower()):
         raise InputError(f"{file} has no splits (split={split!r}); name a file that holds that split alone")
     return read_jsonl(file)
+
+
+def _words(stem: str) -> set[str]:
+    """What a file's name may call its split: itself, its words, and these without a size ("test" of test5k)."""
+    words = re.findall(r"[^\W_]+", stem)
+    return {stem, *words, *(re.split(r"\d", word)[0] for word in words)} - {""}
 
 
 def _json(file: Path, document: Any, split: str | None) -> Truth:

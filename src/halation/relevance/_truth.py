@@ -26,10 +26,13 @@ from halation.relevance._checks import (
 )
 from halation.relevance._parts import answerable, fingerprint, subset
 
-__all__ = ["Direction", "Truth"]
+__all__ = ["KINDS", "Direction", "Truth"]
 
 Direction = Literal["i2t", "t2i"]
 """Image→text (rows are images) or text→image (rows are captions)."""
+
+KINDS = ("captions", "pairs", "graded", "classes", "cxc", "eccv")
+"""Where relevance may come from: `Truth.kind`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Truth:
     classes, class_names         bool (n_images, n_classes): what appears in each image
     annotated                    bool (n_images,): images with class annotations at all; the others leave PMRP
     lost_i2t, lost_t2i           per query, positives of the source that are not in the gallery but count in its R
+    kind                         where relevance comes from, whatever the name: "captions" (an image's own), "pairs",
+                                 "graded", "classes" (the same class), "cxc" or "eccv"
     notes                        what a reader of the numbers must know
 
     >>> truth = Truth.from_captions(["a dog", "a puppy", "a red bus"], [0, 0, 1])
@@ -71,6 +76,7 @@ class Truth:
     lost_t2i: IntArray | None = None
     name: str = "truth"
     notes: tuple[str, ...] = ()
+    kind: str = "captions"
 
     def __post_init__(self) -> None:
         images = as_ids(self.image_ids, None, "image")
@@ -80,6 +86,7 @@ class Truth:
         shape = (len(images), len(captions))
         i2t = as_gains(self.i2t, shape, "i2t")
         t2i = as_gains(i2t.T if self.t2i is None else self.t2i, shape[::-1], "t2i")
+        one_of(self.kind, KINDS, "kind of truth")
         if self.threshold is not None and not self.threshold > 0:
             raise InputError(f"threshold is {self.threshold}; it must be above 0 (None counts every gain above 0)")
         self._set(image_ids=images, caption_ids=captions, i2t=i2t, t2i=t2i, notes=tuple(self.notes))
@@ -142,6 +149,7 @@ class Truth:
             classes=classes,
             class_names=None if class_names is None else tuple(class_names),
             name=name,
+            kind="captions",
         )
 
     @classmethod
@@ -177,6 +185,7 @@ class Truth:
             captions=None if captions is None else as_texts(captions, len(captions)),
             image_of=image_of,
             name=name,
+            kind="pairs",
         )
 
     @classmethod
@@ -206,6 +215,7 @@ class Truth:
             captions=None if captions is None else as_texts(captions, len(captions)),
             image_of=image_of,
             name=name,
+            kind="graded",
         )
 
     @classmethod
@@ -239,6 +249,7 @@ class Truth:
             captions=None if captions is None else as_texts(captions, len(captions)),
             image_of=image_of,
             name=name,
+            kind="classes",
         )
 
     @property
@@ -338,7 +349,11 @@ class Truth:
         return subset(self, images, captions)
 
     def fingerprint(self) -> str:
-        """A sha256 of ids, gains and queries: equal for two reports only when they measured against one truth."""
+        """A sha256 that is equal for two truths only when scores measure the same against both.
+
+        It covers ids, gains, threshold, queries, lost positives, captions, `image_of`, classes (in any order) with
+        their names, and `annotated`; not `name`, `kind` and `notes`, which only say where the truth is from.
+        """
         return fingerprint(self)
 
     def __repr__(self) -> str:

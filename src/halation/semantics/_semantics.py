@@ -93,12 +93,12 @@ METRICS = (*_ON_TOKENS, "mean", "sentence")
 class Semantics:
     """A semantic relevance of captions to images, with document frequencies fitted on one corpus.
 
-    >>> captions = ["a dog runs", "the dog is running", "a red bus", "one bus in town"]
+    >>> captions = ["a hound runs", "the hound is running", "a red bus", "one bus in town"]
     >>> semantics = Semantics.fit(captions, image_of=[0, 0, 1, 1], metric="tfidf")
     >>> semantics.corpus().matrix().round(2)
     array([[0.63, 0.63, 0.  , 0.  ],
            [0.  , 0.  , 0.63, 0.63]], dtype=float32)
-    >>> semantics.corpus(["my dog", "any bus"], image_of=[0, 1]).block([1, 0], [0, 1])
+    >>> semantics.corpus(["my hound", "any bus"], image_of=[0, 1]).block([1, 0], [0, 1])
     array([[0., 1.],
            [1., 0.]], dtype=float32)
 
@@ -189,7 +189,7 @@ def caption_relevance(
     image the captions to compare with, where they are not its own. leave_one_out: a caption is not its own reference.
     tokenizer, encoder: see `Semantics.fit`.
 
-    >>> caption_relevance(["a dog runs", "a dog sleeps", "the bus"], [0, 0, 1], metric="rouge-l").round(2)
+    >>> caption_relevance(["a hound runs", "a hound sleeps", "the bus"], [0, 0, 1], metric="rouge-l").round(2)
     array([[1., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """

@@ -71,6 +71,13 @@ class Texts:
     def _group_captions(self) -> None:
         if self.image_of is None:
             raise InputError("image_of is missing: which image does each caption belong to? (or pass references)")
+        if self.image_of.max() >= self.n_captions:  # before anything as long as the largest is made
+            caption = int(np.argmax(self.image_of))
+            raise InputError(
+                f"image_of[{caption}] is {self.image_of[caption]} but there are {self.n_captions} captions: image_of "
+                "holds indices 0 … n_images − 1, and every image has a caption; number ids with "
+                "numpy.unique(ids, return_inverse=True)[1], or pass references"
+            )
         sizes = np.bincount(self.image_of)
         if (sizes == 0).any():
             raise InputError(
@@ -86,7 +93,8 @@ class Texts:
         if self.image_of is not None and len(self.image_of) and self.image_of.max() >= len(sets):
             caption = int(np.argmax(self.image_of))
             raise InputError(
-                f"image_of[{caption}] is {self.image_of[caption]} but there are references for {len(sets)} images"
+                f"image_of[{caption}] is {self.image_of[caption]} but there are references for {len(sets)} images; "
+                "image_of holds indices into references"
             )
         self.set_start = starts(np.array([len(group) for group in sets], dtype=np.int64))
         self.set_item = self.n_captions + np.arange(self.set_start[-1], dtype=np.int64)
@@ -104,10 +112,10 @@ def as_indices(values: Array, name: str, below: int | None = None) -> Indices:
     array = to_numpy(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
-    wrong = array < 0 if below is None else (array < 0) | (array >= below)
+    wrong = (array < 0) | (array > np.iinfo(np.int64).max if below is None else array >= below)
     if wrong.any():
         place = int(np.argmax(wrong))
-        bound = "at least 0" if below is None else f"between 0 and {below - 1}"
+        bound = "at least 0 and below 2⁶³" if below is None else f"between 0 and {below - 1}"
         raise InputError(f"{name}[{place}] is {array[place]}; it must be {bound}")
     return array.astype(np.int64)
 

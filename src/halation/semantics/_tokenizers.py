@@ -83,9 +83,9 @@ def treebank(text: str) -> list[str]:
     The rule: entities and typographic quotes are written plainly; clitics are split off ("dog|'s", "is|n't"), so are
     "can|not", "gon|na" and their like; words joined by a hyphen, ampersand, slash or full stop stay one token, as do
     numbers, times, addresses, initials ("u.s.") and usual abbreviations ("mr."); brackets become -lrb-, -rrb-;
-    everything else is one token a character, and the marks of `' " . ? ! , : ; -` are dropped. On 245,544 captions
-    of COCO and Flickr all but 20 are tokenised as the Stanford tokenizer inside pycocoevalcap does it (there are
-    differences where that one looks at capitals, which are gone here: "AT&T", but "at & t").
+    everything else is one token a character, and the marks of `' " . ? ! , : ; -` are dropped. Real
+    captions come out as from the Stanford tokenizer inside pycocoevalcap (`python -m bench tokenizer` counts them),
+    but for a few where that one looks at capitals, which are gone here: "AT&T", but "at & t".
 
     >>> treebank("A dog's T-shirt isn't dry (yet), Mr. Smith!")
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'dry', '-lrb-', 'yet', '-rrb-', 'mr.', 'smith']

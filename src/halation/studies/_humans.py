@@ -28,7 +28,6 @@ from halation.studies._encoder import RememberingEncoder
 __all__ = ["Agreement", "HumansStudy", "humans"]
 
 RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence")
-TOKENS = RELEVANCES[:-1]  # those that compare words, not embeddings
 PUBLISHED = {
     "expert": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "cider-d": 43.9},
     "crowdflower": {"bleu4": 16.9, "cider-d": 24.6},
@@ -70,7 +69,7 @@ class HumansStudy:
     @property
     def best(self) -> Agreement:
         """The relevance whose order within an image's candidates is closest to the experts'."""
-        return max(self._plain(RELEVANCES), key=lambda row: row.expert_within)
+        return max(self.agreements, key=lambda row: (row.expert_within, not row.leave_one_out))
 
     def __str__(self) -> str:
         tables = [_table.text(*table, title=title) for title, table in self._tables()]
@@ -87,19 +86,20 @@ class HumansStudy:
         return "\n\n".join([head, *tables, *self._remarks()]) + "\n"
 
     def _remarks(self) -> list[str]:
-        best, tokens = self.best, max(self._plain(TOKENS), key=lambda row: row.expert_within)
-        remarks = [
-            f"Closest to the experts within an image's candidates: {_named(best)}; without a neural "
-            f"network: {_named(tokens)}.",
+        remarks = []
+        if self.agreements:
+            words = [row for row in self.agreements if row.relevance != "sentence"]
+            remark = f"**Recommended for ASP and DAA: {_named(self.best)}**, the closest to the experts within images"
+            if words and self.best not in words:
+                remark += f"; without a neural network {_named(max(words, key=lambda row: row.expert_within))}"
+            remarks.append(remark + ". (`ASP` alone stays tfidf, the published protocol.)")
+        remarks.append(
             "Published figures: PTB tokens. CrowdFlower's were made on the undamaged file and do not say which pairs "
-            "were kept; the leave-one-out rows below, own captions kept but not their own reference, come nearest.",
-        ]
+            "were kept; the leave-one-out rows above, own captions kept but not their own reference, come nearest."
+        )
         if self.missing:
             remarks.append(f'Not measured: {", ".join(self.missing)} (extra "pretrained" not installed).')
         return remarks
-
-    def _plain(self, names: Sequence[str]) -> list[Agreement]:
-        return [row for row in self.agreements if row.relevance in names and not row.leave_one_out]
 
     def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
         literature = [
@@ -261,7 +261,8 @@ def _kendall(a: FloatArray, b: FloatArray, variant: str) -> float:
 
 
 def _named(row: Agreement) -> str:
-    return f"{row.relevance} ({row.expert_within:.1f} [{row.expert_low:.1f}, {row.expert_high:.1f}])"
+    how = ", leave-one-out" if row.leave_one_out else ""
+    return f"{row.relevance}{how} ({row.expert_within:.1f} [{row.expert_low:.1f}, {row.expert_high:.1f}])"
 
 
 def _figure(value: float | None) -> str:

@@ -1,0 +1,112 @@
+"""A report as a JSON document: written whole, read back only if every part of it fits."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from halation._arrays import FloatArray
+from halation._errors import InputError
+from halation._files import read_json
+from halation.evaluation._report import DIRECTIONS, Report
+from halation.evaluation._resample import Queries
+
+__all__ = ["document", "read_report"]
+
+FORMAT = "halation-report/1"
+_MOST_DRAWS = 10_000_000
+
+
+def document(report: Report) -> dict[str, Any]:
+    """What `read_report` reads; results and intervals are there for people and other programs."""
+    return {
+        "format": FORMAT,
+        "about": dict(report.about),
+        "results": {
+            direction: {
+                name: {"value": _or_null(value), "low": _or_null(low), "high": _or_null(high)}
+                for name, value in report.results(direction).items()
+                for low, high in [report.results(direction).interval(name)]
+            }
+            for direction in report.queries
+        },
+        "rsum": dict(zip(("value", "low", "high"), map(_or_null, (report.rsum, *report.rsum_interval)), strict=True)),
+        "resamples": report.resamples,
+        "seed": report.seed,
+        "queries": {
+            direction: {"items": q.items.tolist(), "clusters": q.clusters.tolist(), "folds": q.folds.tolist()}
+            for direction, q in report.queries.items()
+        },
+        "per_query": {
+            direction: {name: [_short(value) for value in column.tolist()] for name, column in columns.items()}
+            for direction, columns in report.per_query.items()
+        },
+    }
+
+
+def read_report(source: str | os.PathLike[str]) -> Report:
+    """A report from its file; anything that does not fit is one error that names the file and the part."""
+    parts = read_json(source)
+    if not isinstance(parts, dict) or parts.get("format") != FORMAT:
+        raise InputError(f'{source} is not a halation report (no "format": "{FORMAT}")')
+    try:
+        return _report(parts)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise InputError(f"{source} is a damaged halation report ({error}); run `halation evaluate` again") from None
+
+
+def _report(parts: dict[str, Any]) -> Report:
+    about = parts["about"]
+    queries = {str(way): _queries(parts["queries"][way], way) for way in DIRECTIONS}
+    folds = about["folds"]
+    _check(isinstance(folds, int) and folds >= 1, "about.folds")
+    for way in DIRECTIONS:
+        gallery = about["gallery"][way]
+        _check(len(gallery) == folds and all(isinstance(n, int) and n > 0 for n in gallery), f"about.gallery.{way}")
+        _check(bool((queries[way].folds < folds).all()), f"queries.{way}.folds")
+    for key in ("truth", "fingerprint"):
+        _check(isinstance(about[key], str), f"about.{key}")
+    for key in ("images", "captions"):
+        _check(isinstance(about[key], int), f"about.{key}")
+    _check(isinstance(about["relevance"], dict) and isinstance(about["notes"], list), "about.relevance or about.notes")
+    per_query = {
+        str(way): {str(name): _column(column, len(queries[way]), f"{way} {name}") for name, column in columns.items()}
+        for way, columns in ((way, parts["per_query"][way]) for way in DIRECTIONS)
+    }
+    resamples, seed = parts["resamples"], parts["seed"]
+    _check(isinstance(resamples, int) and 0 <= resamples <= _MOST_DRAWS, "resamples")
+    _check(isinstance(seed, int) and seed >= 0, "seed")
+    return Report(about, queries, per_query, resamples, seed)
+
+
+def _queries(columns: dict[str, Any], way: str) -> Queries:
+    arrays = [np.asarray(columns[key]) for key in ("items", "clusters", "folds")]
+    for array in arrays:
+        whole = array.ndim == 1 and array.dtype.kind == "i" and len(array) == len(arrays[0]) > 0
+        _check(whole and bool((array >= 0).all()), f"queries.{way}")
+    return Queries(*arrays)
+
+
+def _column(values: Any, count: int, name: str) -> FloatArray:
+    column = np.array(values, dtype=np.float64)  # null becomes NaN: the query was left out
+    _check(column.shape == (count,), f"per_query {name}: {column.size} values for {count} queries")
+    return column
+
+
+def _check(fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(what)
+
+
+def _or_null(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _short(value: float) -> float | int | None:
+    """Hits and ranks as whole numbers, NaN as null: a third of the file size."""
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() else value

@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from halation._errors import InputError
 
-__all__ = ["Array", "BoolArray", "FloatArray", "IntArray", "as_relevance", "as_relevant", "as_scores", "to_numpy"]
+__all__ = [
+    "Array",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "as_indices",
+    "as_relevance",
+    "as_relevant",
+    "as_scores",
+    "to_numpy",
+]
 
 Array = Any
 """Anything `to_numpy` takes: a nested list, a NumPy array, a torch tensor."""
@@ -100,3 +110,24 @@ def _check_shape(matrix: npt.NDArray[Any], shape: tuple[int, int], name: str) ->
     if matrix.shape != shape:
         flipped = " (it fits transposed: rows are queries)" if matrix.shape == shape[::-1] else ""
         raise InputError(f"{name} has shape {matrix.shape} but the scores have {shape}{flipped}")
+
+
+def as_indices(values: Array, below: int | None, what: str) -> npt.NDArray[np.int64]:
+    """Whole numbers in 0..below, int64; a boolean mask of that length becomes the indices it marks."""
+    indices = to_numpy(values)
+    if indices.ndim != 1:
+        raise InputError(f"{what} must be a list of indices, not an array of shape {indices.shape}")
+    if indices.dtype == np.bool_ and below is not None:
+        if len(indices) != below:
+            raise InputError(f"{what} is a mask of length {len(indices)} for {below} items")
+        return np.flatnonzero(indices).astype(np.int64)
+    if not len(indices):
+        return np.empty(0, dtype=np.int64)
+    if indices.dtype.kind not in "iu":
+        raise InputError(f"{what} must hold whole numbers, not {indices.dtype}")
+    wrong = (indices < 0) | (indices > np.iinfo(np.int64).max if below is None else indices >= below)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        among = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
+        raise InputError(f"{what}[{place}] is {indices[place]}; {among}")
+    return indices.astype(np.int64)

@@ -51,7 +51,7 @@ def test_the_error_names_what_is_wrong(arguments: dict[str, Any], message: str) 
 
 def test_a_block_outside_the_corpus_is_refused() -> None:
     corpus = Semantics.fit(CAPTIONS, [0, 1, 2]).corpus()
-    with pytest.raises(halation.InputError, match=r"images\[1\] is 3; it must be between 0 and 2"):
+    with pytest.raises(halation.InputError, match=r"images\[1\] is 3; there are 3, counted from 0"):
         corpus.block([0, 3], [0])
     with pytest.raises(halation.InputError, match=r"captions\[0\] is -1"):
         corpus.block([0], [-1])

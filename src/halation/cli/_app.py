@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -175,12 +175,7 @@ def positives(
     """How many unannotated matches does each relevance find, at what price in false ones?"""
     from halation.studies import positives as run_study
 
-    out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made is known at once
-    with progress_bar() as progress:
-        result = run_study(data, progress=progress)
-    print(result)
-    for path in result.write(out):
-        print(f"wrote {path}", file=sys.stderr)
+    _study(run_study, data, out)
 
 
 @study.command()
@@ -191,6 +186,10 @@ def humans(
     """Which relevance ranks image-caption pairs as people do?"""
     from halation.studies import humans as run_study
 
+    _study(run_study, data, out)
+
+
+def _study(run_study: Callable[..., Any], data: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made is known at once
     with progress_bar() as progress:
         result = run_study(data, progress=progress)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from halation._arrays import Array, IntArray, to_numpy
+from halation._arrays import Array, IntArray, as_indices, to_numpy
 from halation._errors import InputError
-from halation.relevance._checks import Id, as_image_of, as_indices, positions
+from halation.relevance._checks import Id, as_image_of, positions
 
 __all__ = ["captions_matrix", "classes_matrix", "ones_at", "pairs_matrix"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from halation._arrays import Array, BoolArray, IntArray, to_numpy
+from halation._arrays import Array, BoolArray, IntArray, as_indices, to_numpy
 from halation._errors import InputError
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "as_gains",
     "as_ids",
     "as_image_of",
-    "as_indices",
     "as_lost",
     "as_names",
     "as_queries",
@@ -63,27 +62,6 @@ def _as_id(value: Any, what: str) -> Id:
 def positions(ids: Iterable[Id]) -> dict[str, int]:
     """Where each id stands; looked up by its text, since JSON writes the keys 42 and "42" alike."""
     return {str(name): place for place, name in enumerate(ids)}
-
-
-def as_indices(values: Array, below: int | None, what: str) -> IntArray:
-    """Whole numbers in 0..below, int64; a boolean mask of that length becomes the indices it marks."""
-    indices = to_numpy(values)
-    if indices.ndim != 1:
-        raise InputError(f"{what} must be a list of indices, not an array of shape {indices.shape}")
-    if indices.dtype == np.bool_ and below is not None:
-        if len(indices) != below:
-            raise InputError(f"{what} is a mask of length {len(indices)} for {below} items")
-        return np.flatnonzero(indices)
-    if not len(indices):
-        return np.empty(0, dtype=np.int64)
-    if indices.dtype.kind not in "iu":
-        raise InputError(f"{what} must hold whole numbers, not {indices.dtype}")
-    wrong = (indices < 0) | (indices > np.iinfo(np.int64).max if below is None else indices >= below)
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        among = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
-        raise InputError(f"{what}[{place}] is {indices[place]}; {among}")
-    return indices.astype(np.int64)
 
 
 def as_queries(rows: Array | None, below: int, what: str) -> IntArray | None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halation._arrays import Array, IntArray
-from halation.relevance._checks import as_indices
+from halation._arrays import Array, IntArray, as_indices
 
 if TYPE_CHECKING:
     from halation.relevance._truth import Direction, Truth

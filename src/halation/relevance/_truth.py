@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halation._arrays import Array, BoolArray, FloatArray, IntArray, to_numpy
+from halation._arrays import Array, BoolArray, FloatArray, IntArray, as_indices, to_numpy
 from halation._errors import InputError, one_of
 from halation.relevance._build import captions_matrix, classes_matrix, pairs_matrix
 from halation.relevance._checks import (
@@ -18,7 +18,6 @@ from halation.relevance._checks import (
     as_gains,
     as_ids,
     as_image_of,
-    as_indices,
     as_lost,
     as_names,
     as_queries,

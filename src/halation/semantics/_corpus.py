@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from halation._arrays import Array
+from halation._arrays import Array, as_indices
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.semantics._ragged import places_of, starts
 from halation.semantics._scorer import Float32, Scorer
-from halation.semantics._texts import Indices, Texts, as_indices
+from halation.semantics._texts import Indices, Texts
 
 __all__ = ["Corpus"]
 
@@ -51,8 +51,8 @@ class Corpus:
 
         The cost depends on the block and not on the corpus: made for a (B, B) block of every training step.
         """
-        rows = as_indices(images, "images", self.n_images)
-        columns = as_indices(captions, "captions", self.n_captions)
+        rows = as_indices(images, self.n_images, "images")
+        columns = as_indices(captions, self.n_captions, "captions")
         return self._block(rows, columns, leave_one_out)
 
     def rows(self, start: int, stop: int, leave_one_out: bool = False) -> Float32:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from halation._arrays import Array, to_numpy
+from halation._arrays import Array, as_indices
 from halation._errors import InputError
 from halation.semantics._grams import Grams
 from halation.semantics._ragged import places_of, starts
 from halation.semantics._tokenizers import Tokenizer
 from halation.semantics._tokens import Tokens
 
-__all__ = ["Indices", "Texts", "as_indices"]
+__all__ = ["Indices", "Texts"]
 
 Indices = npt.NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class Texts:
         self.n_captions = len(self.sentences)
         self.image_of: Indices | None = None
         if image_of is not None:
-            self.image_of = as_indices(image_of, "image_of")
+            self.image_of = as_indices(image_of, None, "image_of")
             if len(self.image_of) != self.n_captions:
                 raise InputError(f"image_of has {len(self.image_of)} entries but there are {self.n_captions} captions")
         if references is None:
@@ -105,19 +105,6 @@ class Texts:
                 self.own[caption] = self.n_captions + self.set_start[image] + place
         for group in sets:
             self.sentences += group
-
-
-def as_indices(values: Array, name: str, below: int | None = None) -> Indices:
-    """Whole numbers ≥ 0 (and < below) as a vector of int64."""
-    array = to_numpy(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
-    wrong = (array < 0) | (array > np.iinfo(np.int64).max if below is None else array >= below)
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        bound = "at least 0 and below 2⁶³" if below is None else f"between 0 and {below - 1}"
-        raise InputError(f"{name}[{place}] is {array[place]}; it must be {bound}")
-    return array.astype(np.int64)
 
 
 def _strings(texts: Sequence[str], name: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +16,17 @@ from torch import Tensor
 
 from halation import InputError
 from halation.losses import _soft_rank, mid_rank, soft_rank
-from halation.losses._sigmoid_sums import TERMS, _coefficients
+from halation.losses._sigmoid_sums import TERMS
+from halation.losses._sigmoid_sums import coefficients as coefficients_of
+
+
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "tensor operations"])
+def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to the sums: the compiled loop of the host, and the tensor operations that other devices take."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "compiled":
+            patch.setattr(_soft_rank, "on_host", lambda values: False)
+        yield
 
 
 def direct(scores: Tensor, temperature: float, mask: Tensor | None = None) -> Tensor:
@@ -179,7 +190,7 @@ def test_half_precision_scores_are_ranked_in_single_precision(dtype: torch.dtype
 def test_the_polynomials_meet_the_error_that_is_stated() -> None:
     x = np.linspace(0, 1, 20001)[1:].astype(np.longdouble)
     for dtype, tail_error, slope_error in ((torch.float32, 8e-9, 1.3e-7), (torch.float64, 4e-15, 4e-14)):
-        tail, slope = _coefficients(dtype)
+        tail, slope = coefficients_of(dtype)
         assert len(tail) == len(slope) == TERMS[dtype]
         for coefficients, exact, error in ((tail, x / (1 + x), tail_error), (slope, x / (1 + x) ** 2, slope_error)):
             value = sum(c * x ** (k + 1) for k, c in enumerate(coefficients))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Row", "rank_and_slope_sum", "rank_sum", "slope_sum"]
+__all__ = ["BLOCK", "Row", "coefficients", "rank_and_slope_sum"]
 
 TERMS = {torch.float32: 11, torch.float64: 22}
 BLOCK = 8
@@ -53,41 +53,20 @@ class Row(NamedTuple):
         )
 
 
-def rank_sum(row: Row, weights: Tensor) -> Tensor:
-    """Σ_{j≠i} a_j σ((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    return _sums(row, weights, rank=True, slope=False)[0]
-
-
-def slope_sum(row: Row, weights: Tensor) -> Tensor:
-    """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows)."""
-    return _sums(row, weights, rank=False, slope=True)[0]
-
-
 def rank_and_slope_sum(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Both sums, for little more than the price of one."""
-    ranks, slopes = _sums(row, weights, rank=True, slope=True)
-    return ranks, slopes
+    """Σ_{j≠i} a_j σ((s_j − s_i)/τ) and Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows).
 
-
-def _sums(row: Row, weights: Tensor, *, rank: bool, slope: bool) -> list[Tensor]:
-    """The sums that are wanted. Of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below."""
-    sums = []
-    if rank:
-        sums.append(_above(weights))
-    if slope:
-        sums.append(torch.zeros_like(weights))
-    signs = [-1] * rank + [1] * slope
-    tail, bell = _coefficients(row.values.dtype)
+    Of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below.
+    """
+    ranks, slopes = _above(weights), torch.zeros_like(weights)
     scratch = torch.empty_like(weights), torch.empty_like(weights)  # used again and again: fresh memory is slow memory
-    _add_far(row, weights, sums, signs, [tail] * rank + [bell] * slope, scratch)
+    _add_far(row, weights, [ranks, slopes], [-1, 1], list(coefficients(row.values.dtype)), scratch)
     for high, low, e in _near(row, scratch[0]):
-        values = [e] * rank
-        if slope:
-            values.append(torch.addcmul(e, e, e, value=-1, out=scratch[1][:, high]))  # σ' = σ − σ²
-        for total, sign, value in zip(sums, signs, values, strict=True):
+        slope = torch.addcmul(e, e, e, value=-1, out=scratch[1][:, high])  # σ' = σ − σ²
+        for total, sign, value in ((ranks, -1, e), (slopes, 1, slope)):
             total[:, high].addcmul_(weights[:, low], value)
             total[:, low].addcmul_(weights[:, high], value, value=sign)
-    return sums
+    return ranks, slopes
 
 
 def _above(weights: Tensor) -> Tensor:
@@ -160,7 +139,7 @@ def _evaluate(scaled: Tensor, x: Tensor, scratch: Sequence[Tensor]) -> Tensor:
 
 
 @functools.cache
-def _coefficients(dtype: torch.dtype) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def coefficients(dtype: torch.dtype) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """c_1..c_K of x/(1+x) and of x/(1+x)² on [0, 1], from exact integer arithmetic."""
     degree = TERMS[dtype]
     previous, chebyshev = [1], [-1, 2]  # T_k(2x − 1) by its recurrence, lowest power first

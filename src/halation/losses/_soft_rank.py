@@ -12,10 +12,11 @@ from torch.nn.functional import pad
 
 from halation._errors import InputError
 from halation.losses._checks import as_mask, check_matrix
-from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum, rank_sum, slope_sum
+from halation.losses._compiled_sums import rank_and_slope_sums, slope_sums
+from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum
 from halation.similarity._geometry import widen
 
-__all__ = ["mid_rank", "sigmoid_sums", "soft_rank"]
+__all__ = ["blocked_sums", "mid_rank", "on_host", "sigmoid_sums", "soft_rank"]
 
 CHUNK = 1 << 18  # scores worked on at once: a megabyte per temporary, so that they stay in the cache
 
@@ -76,37 +77,55 @@ def sigmoid_sums(scores: Tensor, weights: Tensor | None, temperature: float) -> 
 class _SigmoidSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
-        falling, order = widen(scores).sort(dim=1, descending=True)
-        weights = None if weights is None else weights.to(falling.dtype).gather(1, order)
-        sums, slopes = torch.empty_like(falling), torch.empty_like(falling) if ctx.needs_input_grad[0] else None
-        for rows in _chunks(falling):
-            part = falling[rows]
-            row, a = _cut(part, temperature, torch.ones_like(part) if weights is None else weights[rows])
-            if slopes is None:
-                sums[rows] = _uncut(rank_sum(row, a), falling)
-            else:
-                sums[rows], slopes[rows] = (_uncut(both, falling) for both in rank_and_slope_sum(row, a))
-        ctx.save_for_backward(falling, order, weights, slopes)
+        values, wanted = widen(scores), ctx.needs_input_grad[0]
+        weights = None if weights is None else weights.to(values.dtype)
+        if on_host(values):
+            sums, slopes, order = rank_and_slope_sums(values, weights, temperature, slopes=wanted)
+        else:
+            falling, order = values.sort(dim=1, descending=True)
+            there = None if weights is None else weights.gather(1, order)
+            sums, slopes = (_back(both, order) for both in blocked_sums(falling, there, temperature))
+        ctx.save_for_backward(values, order, weights, slopes)
         ctx.temperature, ctx.dtype = temperature, scores.dtype
-        return torch.empty_like(sums).scatter_(1, order, sums)
+        return sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """With w = σ'((s_i − s_m)/τ) and g the incoming gradient: ∂/∂s_m = (a_m Σ_i w g_i − g_m Σ_i w a_i)/τ."""
-        falling, order, weights, slopes = ctx.saved_tensors
-        grad = grad.to(falling.dtype).gather(1, order)
-        result = torch.empty_like(falling)
-        for rows in _chunks(falling):
-            row, g = _cut(falling[rows], ctx.temperature, grad[rows])
-            result[rows] = _uncut(slope_sum(row, g), falling)
+        values, order, weights, slopes = ctx.saved_tensors
+        grad = grad.to(values.dtype)
+        if on_host(values):
+            result = slope_sums(values, grad, ctx.temperature, order)
+        else:
+            falling, there = values.gather(1, order), grad.gather(1, order)
+            result = _back(blocked_sums(falling, there, ctx.temperature)[1], order)
         if weights is not None:
             result.mul_(weights)
         result.addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
-        result = grad.scatter_(1, order, result)
         if ctx.dtype != result.dtype:  # half precision has little room above: saturate rather than overflow
             result = result.clamp_(*_range(ctx.dtype)).to(ctx.dtype)
         return result, None, None
+
+
+def on_host(values: Tensor) -> bool:
+    """Whether the compiled loop can read the tensor; elsewhere the sums are made of tensor operations."""
+    return values.is_cpu
+
+
+def _back(values: Tensor, order: Tensor) -> Tensor:
+    """From sorted places to where the scores came from."""
+    return torch.empty_like(values).scatter_(1, order, values)
+
+
+def blocked_sums(falling: Tensor, weights: Tensor | None, temperature: float) -> tuple[Tensor, Tensor]:
+    """The two sums by tensor operations alone, block after block: for any device."""
+    ranks, slopes = torch.empty_like(falling), torch.empty_like(falling)
+    for rows in _chunks(falling):
+        part = falling[rows]
+        row, a = _cut(part, temperature, torch.ones_like(part) if weights is None else weights[rows])
+        ranks[rows], slopes[rows] = (_uncut(both, falling) for both in rank_and_slope_sum(row, a))
+    return ranks, slopes
 
 
 def _range(dtype: torch.dtype) -> tuple[float, float]:

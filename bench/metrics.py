@@ -26,7 +26,7 @@ def run() -> Iterator[Row]:
         "metrics",
         what,
         f"{ours:.2f} s",
-        f"double argsort per row in torch: {theirs:.1f} s (from the first {sample}th of the queries)",
+        f"double argsort per row in torch: {theirs:.1f} s (from one query in {sample})",
         theirs / ours,
         12,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from halation._errors import InputError, one_of
 from halation.losses._checks import as_mask, check_matrix
@@ -109,9 +110,26 @@ class DAA(nn.Module):
 
 
 def _agreement(by_score: Tensor, by_meaning: Tensor) -> Tensor:
-    """min/max of two ranks, 1 where they agree; in the form that keeps the fewest matrices for the backward pass."""
-    ratio = by_score / by_meaning
-    return torch.minimum(ratio, 1 / ratio)
+    """min/max of two ranks, 1 where they agree."""
+    result: Tensor = _Agreement.apply(by_score, by_meaning)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Agreement(torch.autograd.Function):
+    """min(r, c)/max(r, c) with its gradient in r at once: +1/c below c, −c/r² above, 0 where they agree."""
+
+    @staticmethod
+    def forward(ctx: Any, by_score: Tensor, by_meaning: Tensor) -> Tensor:
+        ratio = torch.minimum(by_score, by_meaning).div_(torch.maximum(by_score, by_meaning))
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward((ratio / by_score).mul_(torch.sub(by_meaning, by_score).sign_()))
+        return ratio
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (slope,) = ctx.saved_tensors
+        return grad * slope, None
 
 
 def _released(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:

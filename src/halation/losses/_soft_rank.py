@@ -39,7 +39,7 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None,
     """
     check_matrix("scores", scores, finite=check)
     if mask is None:
-        return sigmoid_sums(scores, None, temperature) + 1
+        return sigmoid_sums(scores, None, temperature).add_(1)
     mask = as_mask(mask, scores)
     # what does not count still has a place in the sorted row; that of a candidate that does cannot make NaN or infinity
     lowest = scores.detach().masked_fill(~mask, math.inf).amin(dim=1, keepdim=True)

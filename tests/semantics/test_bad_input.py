@@ -23,7 +23,7 @@ CAPTIONS = ["a dog", "a bus", "a cat"]
         ({"image_of": [0, 1]}, "image_of has 2 entries but there are 3 captions"),
         ({"image_of": [0, -1, 1]}, r"image_of\[1\] is -1"),
         ({"image_of": [0.5, 1.0, 2.0]}, "whole numbers"),
-        ({"image_of": [[0, 1, 2]]}, "vector"),
+        ({"image_of": [[0, 1, 2]]}, "list of indices"),
         ({"image_of": None}, "image_of is missing"),
         ({"metric": "cidre"}, "did you mean 'cider'"),
         ({"metric": "bleu"}, "did you mean 'bleu"),

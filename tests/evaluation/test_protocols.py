@@ -69,7 +69,7 @@ def package(coco: Truth, scores: np.ndarray) -> dict[str, Any]:
     for each in ranked:
         each.__class__ = Lists
     lists = dict(zip(("i2t", "t2i"), ranked, strict=True))
-    return found | {f"coco_1k_r{k}": metrics.coco_1k_recalls(lists, "all", K=k) for k in (1, 5)}
+    return found | {f"coco_1k_r{k}": metrics.coco_1k_recalls(lists, "all", K=k) for k in (1, 5, 10)}
 
 
 def check(report: halation.Report, expected: dict[str, Any], names: dict[str, str]) -> None:
@@ -88,7 +88,7 @@ def test_coco_5k_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: d
 
 def test_coco_1k_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: dict[str, Any]) -> None:
     report = evaluate(scores, coco, ["R@1", "R@5", "R@10"], protocol="coco-1k", resamples=0)
-    check(report, package, {f"R@{k}": f"coco_1k_r{k}" for k in (1, 5)})
+    check(report, package, {f"R@{k}": f"coco_1k_r{k}" for k in (1, 5, 10)})
     assert report.about["folds"] == 5
 
 

@@ -8,7 +8,6 @@ nearly equal scores.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,12 @@ from halation.metrics._radix import sort_row, workspace
 __all__ = ["rank_and_slope_sums", "slope_sums"]
 
 LANES = 16  # rows side by side
-_NOTHING = 1e-30  # a smaller factor leaves nothing; kept out, lest products crawl through denormal numbers
+PIECE = 11  # terms of a polynomial at a time
+_NOTHING = -69.0  # e^−69 ≈ 1e-30: a smaller factor leaves nothing; kept out, lest products crawl through denormals
+_WHOLE = 6755399441055744.0  # 1.5·2⁵²: a number added to it is rounded, and stands in its lowest bits
+_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90821492927058770002e-10
+_EXPONENT, _BIAS = np.int64(52), np.int64(1023)  # of a double: where its exponent stands, and what 0 looks like
+_TAYLOR = tuple(1.0 / np.prod(np.arange(1.0, k + 1)) for k in range(12, -1, -1))  # of e^x, |x| < 0.35, to 2e-16
 
 
 def rank_and_slope_sums(
@@ -53,9 +57,8 @@ def _run(
     *,
     first: bool,
 ) -> npt.NDArray[Any]:
-    given = np.ones((1, values.shape[1])) if weights is None else weights.detach().contiguous().numpy()
-    given = np.broadcast_to(given, values.shape)
-    below = np.array(polynomials)  # (p, K)
+    given = np.empty((0, values.shape[1]), values.dtype) if weights is None else weights.detach().contiguous().numpy()
+    below = np.array([_in_pieces(polynomial) for polynomial in polynomials])  # (p, pieces, PIECE)
     above = below.copy()
     if first:
         above[0] *= -1  # of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below
@@ -69,66 +72,135 @@ def _run(
     return out
 
 
+def _in_pieces(polynomial: tuple[float, ...]) -> npt.NDArray[np.float64]:
+    return np.array(polynomial + (0.0,) * (-len(polynomial) % PIECE)).reshape(-1, PIECE)
+
+
 @kernel
 def _sums(
     values: Any, weights: Any, sharpness: float, above: Any, below: Any, first: bool, order: Any, out: Any
 ) -> None:
     rows, n = values.shape
-    factor, weight = np.empty((n, LANES)), np.empty((n, LANES))
-    total = np.empty((len(above), n, LANES))
+    factor, weight, total = np.empty((n, LANES)), np.ones((n, LANES)), np.empty((len(above), n, LANES))
+    along, shifted = np.empty((LANES, n + 8)), np.empty(n)  # + 8: rows a power of two apart share cache lines
     space, tied = workspace(n), np.empty(n, np.bool_)
     for top in range(0, rows, LANES):
         lanes = min(LANES, rows - top)
-        for lane in range(LANES):
-            row = top + min(lane, lanes - 1)  # lanes that are left over repeat the last row
-            if first and lane < lanes:
+        for lane in range(lanes):
+            row = top + lane
+            if first:
                 sort_row(values[row], order[row], tied, space)
-            before = np.float64(values[row, order[row, 0]])
-            for i in range(n):
-                item = order[row, i]
-                value = np.float64(values[row, item])
-                across = math.exp((value - before) * sharpness)
-                factor[i, lane] = 0.0 if across < _NOTHING else across
-                weight[i, lane] = weights[row, item]
-                before = value
-        _from_above(factor, weight, above, first, total)
-        _from_below(factor, weight, below, total)
-        for p in range(len(above)):
+            _gaps(values[row], order[row], sharpness, along[lane])
+            _exp(along[lane, :n], shifted)
+        _turn(along, factor)
+        if len(weights):
             for lane in range(lanes):
-                for i in range(n):
-                    out[p, top + lane, order[top + lane, i]] = total[p, i, lane]
+                _collect(weights[top + lane], order[top + lane], along[lane])
+            _turn(along, weight)
+        total[:] = 0.0
+        if first:
+            _count(weight, total[0])
+        _walk(factor, weight, above, True, total)
+        _walk(factor, weight, below, False, total)
+        for p in range(len(above)):
+            for i in range(n):
+                for lane in range(LANES):
+                    along[lane, i] = total[p, i, lane]
+            for lane in range(lanes):
+                _scatter(along[lane], order[top + lane], out[p, top + lane])
 
 
 @kernel
-def _from_above(factor: Any, weight: Any, polynomials: Any, counted: bool, total: Any) -> None:
-    carried, power, count = np.zeros((polynomials.shape[1], LANES)), np.empty(LANES), np.zeros(LANES)
-    total[:] = 0.0
-    for i in range(1, len(factor)):
-        if counted:
-            count += weight[i - 1]
-            total[0, i] = count
-        _move(carried, power, factor[i], weight[i - 1], polynomials, total[:, i])
+def _gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
+    before = np.float64(values[order[0]])
+    for i in range(len(order)):
+        value = np.float64(values[order[i]])
+        out[i] = (value - before) * sharpness
+        before = value
 
 
 @kernel
-def _from_below(factor: Any, weight: Any, polynomials: Any, total: Any) -> None:
-    carried, power = np.zeros((polynomials.shape[1], LANES)), np.empty(LANES)
-    for i in range(len(factor) - 2, -1, -1):
-        _move(carried, power, factor[i + 1], weight[i + 1], polynomials, total[:, i])
+def _collect(values: Any, order: Any, out: Any) -> None:
+    for i in range(len(order)):
+        out[i] = values[order[i]]
 
 
 @kernel
-def _move(carried: Any, power: Any, factor: Any, weight: Any, polynomials: Any, total: Any) -> None:
-    """One place on: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the totals of this place."""
+def _scatter(values: Any, order: Any, out: Any) -> None:
+    for i in range(len(order)):
+        out[order[i]] = values[i]
+
+
+@kernel
+def _turn(along: Any, across: Any) -> None:
+    """Rows (LANES, n) as columns (n, LANES)."""
+    for i in range(across.shape[0]):
+        for lane in range(LANES):
+            across[i, lane] = along[lane, i]
+
+
+@kernel
+def _exp(x: Any, shifted: Any) -> None:
+    """x ← e^x for x ≤ 0, 0 below `_NOTHING`: e^x = 2^k e^r, in steps that vector units know (libm's is one by one)."""
+    for i in range(len(x)):
+        shifted[i] = (_NOTHING if x[i] < _NOTHING else x[i]) * _LOG2_E + _WHOLE
+    bits = shifted.view(np.int64)
+    power = bits.view(np.float64)
+    for i in range(len(x)):
+        k = shifted[i] - _WHOLE
+        rest = (x[i] - k * _LN2_HIGH) - k * _LN2_LOW
+        series = _TAYLOR[0]
+        for coefficient in _TAYLOR[1:]:
+            series = series * rest + coefficient
+        bits[i] = (bits[i] + _BIAS) << _EXPONENT  # 2^k
+        x[i] = 0.0 if x[i] < _NOTHING else series * power[i]
+
+
+@kernel
+def _count(weight: Any, total: Any) -> None:
+    """The weight of all that stand above each place."""
+    above = np.zeros(LANES)
+    for i in range(len(weight)):
+        for lane in range(LANES):
+            total[i, lane] = above[lane]
+            above[lane] += weight[i, lane]
+
+
+@kernel
+def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
+    """Down or up the sorted places: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each place."""
+    carried, power = np.zeros(polynomials.shape[1:] + (LANES,)), np.empty(LANES)
+    n = len(factor)
+    for steps in range(1, n):
+        place, left, gap = (steps, steps - 1, steps) if down else (n - 1 - steps, n - steps, n - steps)
+        power[:] = 1.0
+        for piece in range(len(carried)):
+            _move(carried[piece], power, factor[gap], weight[left], polynomials[0, piece], total[0, place])
+            for p in range(1, len(polynomials)):
+                _add(carried[piece], polynomials[p, piece], total[p, place])
+
+
+# The two innermost loops go over a number of terms that is known when they are compiled, so that they are unrolled and
+# the loop around them, over the lanes, is vectorised: seven times faster than with any number.
+
+
+@kernel
+def _move(carried: Any, power: Any, factor: Any, weight: Any, polynomial: Any, total: Any) -> None:
     for lane in range(LANES):
-        power[lane] = factor[lane]
-    for k in range(polynomials.shape[1]):
-        own = carried[k]
-        for lane in range(LANES):
-            own[lane] = (own[lane] + weight[lane]) * power[lane]
-        for lane in range(LANES):
-            power[lane] *= factor[lane]
-        for p in range(polynomials.shape[0]):
-            sums, coefficient = total[p], polynomials[p, k]
-            for lane in range(LANES):
-                sums[lane] += coefficient * own[lane]
+        f, a, f_k, added = factor[lane], weight[lane], power[lane], 0.0
+        for k in range(PIECE):
+            f_k *= f
+            own = (carried[k, lane] + a) * f_k
+            carried[k, lane] = own
+            added += polynomial[k] * own
+        total[lane] += added
+        power[lane] = f_k
+
+
+@kernel
+def _add(carried: Any, polynomial: Any, total: Any) -> None:
+    for lane in range(LANES):
+        added = 0.0
+        for k in range(PIECE):
+            added += polynomial[k] * carried[k, lane]
+        total[lane] += added

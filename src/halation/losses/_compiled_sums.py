@@ -169,7 +169,7 @@ def _count(weight: Any, total: Any) -> None:
 @kernel
 def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
     """Down or up the sorted places: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each place."""
-    carried, power = np.zeros(polynomials.shape[1:] + (LANES,)), np.empty(LANES)
+    carried, power = np.zeros((polynomials.shape[1], PIECE, LANES)), np.empty(LANES)
     n = len(factor)
     for steps in range(1, n):
         place, left, gap = (steps, steps - 1, steps) if down else (n - 1 - steps, n - steps, n - steps)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from halation._errors import InputError
 
-__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "write_text"]
+__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
 
 
 @contextmanager
@@ -43,6 +43,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A UTF-8 text file."""
+    return _text(_existing(path))
 
 
 def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[Any]:

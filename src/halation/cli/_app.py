@@ -14,7 +14,7 @@ import typer
 import halation
 from halation._errors import HalationError, InputError
 from halation._progress import Progress
-from halation.cli._console import fail, progress_bar
+from halation.cli._console import fail, print_line, progress_bar
 
 __all__ = ["run"]
 
@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 study = typer.Typer(no_args_is_help=True, help="The questions behind the metrics, answered on real annotations.")
 app.add_typer(study, name="study")
+data_app = typer.Typer(no_args_is_help=True, help="Look at data before training on it; draw a world of one's own.")
+app.add_typer(data_app, name="data")
 
 
 class Format(str, Enum):
@@ -75,7 +77,9 @@ Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
 
 @app.command()
 def evaluate(
-    scores: Annotated[Path | None, typer.Argument(help="(images, captions) matrix as .npy, bigger = closer.")] = None,
+    scores: Annotated[
+        Path | None, typer.Argument(help="(images, captions) matrix as .npy, bigger = closer; or a run's folder.")
+    ] = None,
     data: Data = Path("captions.jsonl"),
     images: Annotated[Path | None, typer.Option(help="Image embeddings .npy, instead of SCORES (cosine).")] = None,
     captions: Annotated[Path | None, typer.Option(help="Caption embeddings .npy, with --images.")] = None,
@@ -96,7 +100,7 @@ def evaluate(
     trec_depth: Annotated[int, typer.Option(help="How many items of each query go into the run files.")] = 1000,
     shown: Shown = Format.table,
 ) -> None:
-    """Measure a score matrix (or two sets of embeddings) with every metric of the field."""
+    """Measure a score matrix, a trained run or two sets of embeddings with every metric of the field."""
     from halation.evaluation import evaluate as measure
     from halation.evaluation import named_protocol
     from halation.relevance import read
@@ -106,8 +110,11 @@ def evaluate(
     if trec is not None and scores is None:
         raise InputError("--trec needs SCORES.npy")
     _writable(out)
-    matrix = None if scores is None else _matrix(scores)
-    truth = read(data, split=split, captions_per_image=captions_per_image)
+    if scores is not None and scores.is_dir():
+        matrix, truth = _scores_of_run(scores, data, split or "test", captions_per_image)
+    else:
+        matrix = None if scores is None else _matrix(scores)
+        truth = read(data, split=split, captions_per_image=captions_per_image)
     truth = truth if protocol is None else named_protocol(protocol).prepare(truth)
     with progress_bar() as progress:
         report = measure(
@@ -158,6 +165,77 @@ def compare(
 
 
 @app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML); see the folder recipes/.")],
+    data: Annotated[Path, typer.Option(help="The data's folder.")],
+    out: Annotated[Path, typer.Option(help="A folder for the run.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value over the recipe's; repeatable.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with a run that was interrupted.")] = False,
+) -> None:
+    """Train a model as a recipe says; start with torchrun to use several processes."""
+    from halation.build import train_recipe
+    from halation.config import read_recipe
+    from halation.training import quiet
+
+    chosen = read_recipe(recipe, settings or ())
+    first = os.environ.get("RANK", "0") == "0"
+    with progress_bar(shown=first) as progress:
+        place = train_recipe(chosen, data, out, resume=resume, progress=progress, tell=print_line if first else quiet)
+    if first:
+        best = f"best epoch {place.best_epoch + 1} of {place.epoch}"
+        print(f"\n{out}: {best}, {place.seconds / 60:.1f} minutes\nnext: halation evaluate {out} --data {data}")
+
+
+@data_app.command()
+def check(folder: Annotated[Path, typer.Argument(help="A dataset's folder.")]) -> None:
+    """Say what is in a folder of data, and what is missing."""
+    from halation.data import check as look
+
+    with progress_bar() as progress:
+        findings = look(folder, progress=progress)
+    print(findings)
+    if not findings.ok:
+        raise SystemExit(1)
+
+
+@data_app.command()
+def scenes(
+    folder: Annotated[Path, typer.Argument(help="An empty folder for the drawings.")],
+    train: Annotated[int, typer.Option(help="Images to train on.")] = 4000,
+    dev: Annotated[int, typer.Option(help="Images to validate on.")] = 500,
+    test: Annotated[int, typer.Option(help="Images to test on.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the world.")] = 0,
+) -> None:
+    """Draw a world of shapes in which it is known which caption is true of which picture."""
+    from halation.data import draw_scenes
+
+    with progress_bar() as progress:
+        draw_scenes(folder, train=train, dev=dev, test=test, seed=seed, progress=progress)
+    print(f"drew {train + dev + test:,} pictures into {folder}\nnext: halation data check {folder}")
+
+
+@app.command()
+def features(
+    data: Annotated[Path, typer.Argument(help="The data's folder.")],
+    backbone: Annotated[str, typer.Option(help="efficientnet_lite0, or the name or folder of a transformers model.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the features; default: DATA/features/BACKBONE.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Pictures at a time.")] = 32,
+) -> None:
+    """Compute a backbone's features of every picture once, to train on them; resumable."""
+    from halation.build import frozen_backbone
+    from halation.data import cache_features
+
+    target = out or data / "features" / Path(backbone).name
+    with progress_bar() as progress:
+        store = cache_features(data, frozen_backbone(backbone), target, batch_size=batch_size, progress=progress)
+    print(f"{store}\nuse them: halation train RECIPE --data {data} --set data.features={target.resolve()} --out RUN")
+    for name in store.corrupt:
+        print(f"could not be read: {name}", file=sys.stderr)
+
+
+@app.command()
 def demo() -> None:
     """Two made-up models on a made-up world, measured and compared."""
     from halation.cli._demo import run_demo
@@ -196,6 +274,17 @@ def _study(run_study: Callable[..., Any], data: Path, out: Path) -> None:
     print(result)
     for path in result.write(out):
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | None):  # type: ignore[no-untyped-def]
+    from halation.build import open_run
+
+    trained = open_run(run)
+    dataset = trained.open(data, split)
+    if captions_per_image is not None:
+        dataset = dataset.first_captions(captions_per_image)
+    with progress_bar() as progress:
+        return trained.scores(dataset, progress=progress), dataset.truth
 
 
 def _matrix(path: Path):  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help

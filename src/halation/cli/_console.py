@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from halation._progress import Progress
 
-__all__ = ["fail", "progress_bar"]
+__all__ = ["fail", "print_line", "progress_bar"]
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
+def progress_bar(shown: bool = True) -> Iterator[Progress]:
     """A bar on standard error while work goes on; silent where nobody watches (a pipe, a log file)."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -20,7 +20,7 @@ def progress_bar() -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         tasks: dict[str, object] = {}
 
         def report(what: str, done: int, total: int) -> None:
@@ -29,6 +29,11 @@ def progress_bar() -> Iterator[Progress]:
             bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
+
+
+def print_line(line: str) -> None:
+    """A line a person follows a run by, at once."""
+    print(line, flush=True)
 
 
 def fail(message: str) -> None:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian._files import load_tensors, save_tensors
+from halation._tensors import load_tensors, save_tensors
+from halation.gaussian._as_tensor import as_tensor
 
 __all__ = ["Gaussian"]
 
@@ -38,13 +39,13 @@ class Gaussian:
     log_var: Tensor | None  # (n, d)
 
     def __post_init__(self) -> None:
-        mean = _as_tensor(self.mean, "mean")
+        mean = _as_floats(self.mean, "mean")
         if mean.ndim != 2:
             raise InputError(f"mean must have shape (n, d), not {tuple(mean.shape)}; one item is mean[None]")
         object.__setattr__(self, "mean", mean)
         if self.log_var is None:
             return
-        log_var = _as_tensor(self.log_var, "log_var")
+        log_var = _as_floats(self.log_var, "log_var")
         if log_var.shape != mean.shape:
             raise InputError(
                 f"log_var has shape {tuple(log_var.shape)} but mean has {tuple(mean.shape)}; "
@@ -62,7 +63,7 @@ class Gaussian:
     @classmethod
     def from_log_std(cls, mean: Array, log_std: Array) -> Gaussian:
         """From a head that emits log σ, as PCME's does: log σ² = 2 log σ."""
-        return cls(mean, 2 * _as_tensor(log_std, "log_std"))
+        return cls(mean, 2 * _as_floats(log_std, "log_std"))
 
     @classmethod
     def of(cls, values: Gaussian | Array) -> Gaussian:
@@ -159,6 +160,8 @@ class Gaussian:
 
     def __getitem__(self, index: int | slice | Sequence[int] | Tensor | np.ndarray[Any, Any]) -> Gaussian:
         """Items by slice, index tensor, boolean mask or list; a single number gives a Gaussian of one item."""
+        if isinstance(index, (Tensor, np.ndarray)) and index.ndim == 0:
+            index = int(index)
         if isinstance(index, (int, np.integer)):
             position = int(index) + (len(self) if index < 0 else 0)
             if not 0 <= position < len(self):
@@ -172,13 +175,6 @@ class Gaussian:
         return f"Gaussian(n={len(self)}, d={self.dim}{', points' if self.is_point else ''})"
 
 
-def _as_tensor(values: Array, name: str) -> Tensor:
-    if isinstance(values, np.ndarray) and not values.flags.writeable:
-        values = values.copy()  # torch would warn: a tensor cannot promise not to write
-    try:
-        tensor = torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} must be an array of numbers ({error})") from None
-    if tensor.is_complex():
-        raise InputError(f"{name} must hold real numbers, not {tensor.dtype}")
+def _as_floats(values: Array, name: str) -> Tensor:
+    tensor = as_tensor(values, name)
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())

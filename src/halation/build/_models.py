@@ -1,0 +1,256 @@
+"""From a recipe to a model, its loss and its data: the only file that maps names to classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from halation import encoders, losses, similarity, training
+from halation._errors import InputError, one_of
+from halation.config import Recipe
+from halation.data import Batch, Dataset, Loader, open_dataset
+from halation.encoders import Encoder, Model, Vocabulary
+from halation.semantics import METRICS, Semantics
+from halation.similarity import Similarity
+
+__all__ = ["build_loader", "build_model", "build_objective", "frozen_backbone", "open_split"]
+
+_SIMILARITIES: dict[str, Similarity] = {
+    "cosine": similarity.cosine,
+    "l2": similarity.l2,
+    "csd": similarity.csd,
+    "wasserstein2": similarity.wasserstein2,
+}
+_SCORERS: dict[str, Any] = {"sgr": encoders.SGR, "saf": encoders.SAF, "sgraf": encoders.SGRAF}
+
+
+def open_split(recipe: Recipe, folder: Path, split: str) -> Dataset:
+    """A split of the data, with the features the recipe names; a training split with the captions it allows."""
+    dataset = open_dataset(folder, split, features=recipe.data.features or None)
+    if dataset.features is not None and not recipe.image.local:
+        dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
+    if split == recipe.data.train and recipe.data.captions:
+        dataset = dataset.first_captions(recipe.data.captions)
+    return dataset
+
+
+def build_loader(model: Model, dataset: Dataset) -> Loader:
+    """The dataset as the model's backbones take it."""
+    image: Any = model.image.backbone
+    text: Any = model.text.backbone
+    return Loader(dataset, getattr(image, "preprocess", None), text.tokenize)
+
+
+def build_model(recipe: Recipe, vocabulary: Vocabulary, dims: tuple[int, int] = (0, 0)) -> Model:
+    """The model, with weights drawn from `train.seed`. dims: of the precomputed features, pooled and local."""
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.train.seed)
+        image = _IMAGES[one_of(recipe.image.backbone, _IMAGES, "image.backbone")](recipe, dims)
+        text = _TEXTS[one_of(recipe.text.backbone, _TEXTS, "text.backbone")](recipe, vocabulary)
+        build = _HEADS[one_of(recipe.model.head, _HEADS, "model.head")]
+        heads = build(recipe, image, text)
+        return Model(Encoder(image, heads[0]), Encoder(text, heads[1]), _compare(recipe))
+
+
+def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.Objective:
+    """The loss of the recipe, over a training split whose captions give the relevance."""
+    terms = {
+        name: (getattr(recipe.loss, name).weight, build(recipe))
+        for name, build in _TERMS.items()
+        if getattr(recipe.loss, name).weight
+    }
+    if not terms:
+        raise InputError(f"the recipe has no loss: give one of {', '.join(_TERMS)} a weight")
+    relevance = _relevance(recipe.loss.daa.relevance, dataset) if "daa" in terms else None
+    return training.Objective(model, terms, relevance)
+
+
+def _relevance(metric: str, dataset: Dataset) -> Callable[[Batch], Tensor]:
+    """Blocks of caption relevance, document frequencies from this split."""
+    one_of(metric, METRICS, "loss.daa.relevance")
+    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric).corpus()
+    return lambda batch: torch.from_numpy(corpus.block(batch.images, batch.captions))
+
+
+def _precomputed(recipe: Recipe, dims: tuple[int, int]) -> nn.Module:
+    if not any(dims):
+        raise InputError("image.backbone is precomputed but there are no features; name them in data.features")
+    return encoders.Precomputed(*dims)
+
+
+def _hub_image(recipe: Recipe, dims: tuple[int, int]) -> nn.Module:
+    return encoders.HubImage(_named(recipe.image.name, "image.name"), trainable=recipe.image.trainable)
+
+
+def _hub_text(recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+    return encoders.HubText(_named(recipe.text.name, "text.name"), trainable=recipe.text.trainable)
+
+
+def _named(name: str, key: str) -> str:
+    if not name:
+        raise InputError(f"a hub backbone needs {key}: a model's name, or the folder it lies in")
+    return name
+
+
+_IMAGES: dict[str, Callable[[Recipe, tuple[int, int]], nn.Module]] = {
+    "precomputed": _precomputed,
+    "efficientnet_lite0": lambda recipe, dims: encoders.EfficientNetLite0(trainable=recipe.image.trainable),
+    "small_conv": lambda recipe, dims: encoders.SmallConvNet(recipe.image.dim, recipe.image.size),
+    "hub": _hub_image,
+}
+
+
+def frozen_backbone(name: str) -> nn.Module:
+    """An image backbone to compute features with: "efficientnet_lite0", or a transformers model's name or folder."""
+    if name == "efficientnet_lite0":
+        return encoders.EfficientNetLite0(trainable=False).eval()
+    return encoders.HubImage(name, trainable=False).eval()
+
+
+def _vectors(recipe: Recipe, vocabulary: Vocabulary) -> Tensor | None:
+    if not recipe.text.vectors:
+        return None
+    return encoders.vectors_for(vocabulary, recipe.text.vectors, torch.Generator().manual_seed(recipe.train.seed))
+
+
+def _words_gru(recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+    text, by_parts = recipe.text, recipe.model.head in _SCORERS
+    return encoders.WordsGRU(
+        vocabulary,
+        text.dim,
+        text.hidden,
+        _vectors(recipe, vocabulary),
+        text.dropout,
+        local="states" if by_parts else "words",
+        merge="mean" if by_parts else "concat",
+        trainable=text.trainable,
+    )
+
+
+def _words(kind: Any, recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+    text = recipe.text
+    built: nn.Module = kind(vocabulary, text.dim, _vectors(recipe, vocabulary), text.dropout, trainable=text.trainable)
+    return built
+
+
+_TEXTS: dict[str, Callable[[Recipe, Vocabulary], nn.Module]] = {
+    "pooled_words": lambda recipe, vocabulary: _words(encoders.PooledWords, recipe, vocabulary),
+    "words_and_sentence": lambda recipe, vocabulary: _words(encoders.WordsAndSentence, recipe, vocabulary),
+    "words_gru": _words_gru,
+    "small_transformer": lambda recipe, vocabulary: encoders.SmallTransformer(
+        vocabulary,
+        recipe.text.dim,
+        recipe.text.layers,
+        recipe.text.heads,
+        _vectors(recipe, vocabulary),
+        word_dropout=recipe.text.dropout,
+        trainable=recipe.text.trainable,
+    ),
+    "minilm": lambda recipe, vocabulary: encoders.MiniLMText(trainable=recipe.text.trainable),
+    "hub": _hub_text,
+}
+
+
+def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
+    model = recipe.model
+    widths = {side: {"pooled": side.pooled_dim, "local": side.local_dim} for side in (image, text)}
+    for width in widths.values():
+        width["both"] = width["pooled"] + width["local"]
+    source = one_of(model.source, ("pooled", "local", "both"), "model.source")
+    return tuple(  # type: ignore[return-value]
+        encoders.PointHead(widths[side][source], model.dim, model.dropout, source=source)  # type: ignore[arg-type]
+        for side in (image, text)
+    )
+
+
+def _pcme(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
+    m = recipe.model
+    kept: dict[str, Any] = {"dropout": m.dropout, "log_sigma": m.log_sigma}
+    summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
+    return (
+        encoders.PCMEHead(image.pooled_dim, image.local_dim, m.dim, **kept),
+        encoders.PCMEHead(text.pooled_dim, text.local_dim, m.dim, summary, summary, **kept),
+    )
+
+
+def _pcmepp(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
+    m = recipe.model
+    kept: dict[str, Any] = {"pool": "mean", "dropout": m.dropout, "log_var": 2 * m.log_sigma}
+    return (
+        encoders.PCMEPPHead(image.pooled_dim, image.local_dim, m.dim, **kept),
+        encoders.PCMEPPHead(text.pooled_dim, text.local_dim, m.dim, **kept),
+    )
+
+
+def _pvse(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
+    m = recipe.model
+    summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
+    return (
+        encoders.PVSEHead(image.pooled_dim, image.local_dim, m.dim, m.k, dropout=m.dropout),
+        encoders.PVSEHead(text.pooled_dim, text.local_dim, m.dim, m.k, summary, dropout=m.dropout),
+    )
+
+
+def _parts(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
+    m = recipe.model
+    if not image.local_dim:
+        raise InputError(f"model.head {m.head} compares cells with words; these image features have no cells")
+    alike = text.local_dim == m.dim
+    return (
+        encoders.PartsHead(image.local_dim, m.dim, m.dropout),
+        encoders.PartsHead(text.local_dim, None if alike else m.dim),
+    )
+
+
+_HEADS: dict[str, Callable[[Recipe, Any, Any], tuple[nn.Module, nn.Module]]] = {
+    "point": _point,
+    "pvse": _pvse,
+    "pcme": _pcme,
+    "pcmepp": _pcmepp,
+    "sgr": _parts,
+    "saf": _parts,
+    "sgraf": _parts,
+}
+_OWN = {"point": "cosine", "pcme": "l2", "pcmepp": "csd"}
+
+
+def _compare(recipe: Recipe) -> Any:
+    m = recipe.model
+    if m.head in _SCORERS:
+        steps = {} if m.head == "saf" else {"steps": m.steps}
+        return _SCORERS[m.head](m.dim, m.sim_dim, regions=m.regions or None, memory=0, **steps)
+    if m.head == "pvse":
+        return encoders.best_cosine
+    return _SIMILARITIES[one_of(m.similarity or _OWN[m.head], _SIMILARITIES, "model.similarity")]
+
+
+def _daa(recipe: Recipe) -> nn.Module:
+    daa = recipe.loss.daa
+    own = None if daa.relevance_temperature < 0 else daa.relevance_temperature
+    return training.Scored(losses.DAA(daa.temperature, daa.variant, own), by_meaning=True)  # type: ignore[arg-type]
+
+
+_TERMS: dict[str, Callable[[Recipe], nn.Module]] = {
+    "infonce": lambda recipe: training.InfoNCE(recipe.loss.infonce.temperature),
+    "sigmoid": lambda recipe: training.Scored(
+        losses.SigmoidPairwise(recipe.loss.sigmoid.scale, recipe.loss.sigmoid.shift)
+    ),
+    "triplet": lambda recipe: training.Triplet(
+        recipe.loss.triplet.margin, hardest=recipe.loss.triplet.hardest, sum_steps=recipe.loss.triplet.sum_steps
+    ),
+    "soft_contrastive": lambda recipe: training.SoftContrastive(
+        recipe.loss.soft_contrastive.scale, recipe.loss.soft_contrastive.shift, recipe.loss.soft_contrastive.samples
+    ),
+    "csd": lambda recipe: training.CSD(recipe.loss.csd.scale, recipe.loss.csd.shift, recipe.loss.csd.pseudo_positives),
+    "daa": _daa,
+    "smooth_ap": lambda recipe: training.Scored(losses.SmoothAP(recipe.loss.smooth_ap.temperature)),
+    "kl": lambda recipe: training.KL(),
+    "uniformity": lambda recipe: training.Uniformity(),
+    "diversity": lambda recipe: training.Diversity(),
+    "mmd": lambda recipe: training.MMD(),
+}

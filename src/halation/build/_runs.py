@@ -1,0 +1,138 @@
+"""A recipe and data in, a run's folder out; and from a run's folder back to its model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from halation._arrays import FloatArray
+from halation._errors import InputError
+from halation._files import write_text
+from halation._progress import Progress, silent
+from halation._tensors import load_tensors
+from halation.build._models import build_loader, build_model, build_objective, open_split
+from halation.config import Recipe, read_recipe, to_toml
+from halation.data import Dataset
+from halation.encoders import Encoded, Model, Vocabulary
+from halation.evaluation import evaluate
+from halation.training import Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
+
+__all__ = ["Trained", "open_run", "train_recipe"]
+
+_CONFIG, _VOCABULARY = "config.toml", "vocabulary.json"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run, ready to encode and score."""
+
+    folder: Path
+    recipe: Recipe
+    model: Model
+
+    def encode(self, dataset: Dataset, *, progress: Progress = silent) -> tuple[Encoded, Encoded]:
+        """All images and captions of a split, in order."""
+        return encode(self.model, build_loader(self.model, dataset), progress=progress)
+
+    def scores(self, dataset: Dataset, *, progress: Progress = silent) -> FloatArray:
+        """(n_images, n_captions) float32, bigger = closer."""
+        images, captions = self.encode(dataset, progress=progress)
+        scores: FloatArray = self.model.all_scores(images, captions, progress=progress).numpy()
+        return scores
+
+    def open(self, folder: str | os.PathLike[str], split: str) -> Dataset:
+        """A split of data, as this run's recipe reads it."""
+        return open_split(self.recipe, Path(folder), split)
+
+
+def train_recipe(
+    recipe: Recipe,
+    data: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    resume: bool = False,
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> Place:
+    """Train as the recipe says; everything worth keeping is in the folder `out`."""
+    run = Run(out)
+    with processes() as here:
+        if resume:
+            _check_same(run, recipe)
+            if run.about().get("state") == "finished":
+                raise InputError(f"{run.folder} is finished; nothing is left to resume")
+        train_set = open_split(recipe, Path(data), recipe.data.train)
+        dev_set = open_split(recipe, Path(data), recipe.data.dev)
+        vocabulary = Vocabulary.build(train_set.captions, min_count=recipe.text.min_count)
+        model = build_model(recipe, vocabulary, _dims(train_set))
+        objective = build_objective(recipe, model, train_set)
+        loaders = build_loader(model, train_set), build_loader(model, dev_set)
+        if here.first:
+            about = {"recipe": recipe.name, "seed": recipe.train.seed, "data": train_set.name, "processes": here.world}
+            run.begin({**about, "feature_dims": _dims(train_set)}, resume=resume)
+            write_text(run.folder / _CONFIG, to_toml(recipe))
+            vocabulary.save(run.folder / _VOCABULARY)
+        here.same(None)  # nobody reads the folder before it is there
+        margin = recipe.loss.triplet.margin if recipe.loss.triplet.weight else None
+        tell(f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; {len(dev_set):,} to validate")
+        try:
+            place = train(objective, *loaders, recipe.train, run, here, margin=margin, progress=progress, tell=tell)
+        except TrainingStopped as problem:
+            if here.first:
+                run.finish("stopped", problem=str(problem))
+            raise
+        if here.first:
+            _finish(run, dev_set, place)
+    return place
+
+
+def _finish(run: Run, dev_set: Dataset, place: Place) -> None:
+    trained = open_run(run.folder)
+    report = evaluate(trained.scores(dev_set), dev_set.truth)
+    report.to_json(run.folder / "report.json")
+    run.finish("finished", best_epoch=place.best_epoch + 1, epochs=place.epoch, seconds=round(place.seconds, 1))
+
+
+def open_run(folder: str | os.PathLike[str]) -> Trained:
+    """The best model of a run, in evaluation mode."""
+    run = Run(folder)
+    if not run.folder.is_dir():
+        raise InputError(f"{run.folder} does not exist")
+    if not run.model_file.exists():
+        raise InputError(f"{run.folder} holds no model.safetensors; is it a run's folder, and did an epoch finish?")
+    recipe = read_recipe(run.folder / _CONFIG)
+    dims = run.about().get("feature_dims", (0, 0))
+    model = build_model(recipe, Vocabulary.load(run.folder / _VOCABULARY), (int(dims[0]), int(dims[1])))
+    _load(model, run.model_file)
+    return Trained(run.folder, recipe, model.eval())
+
+
+def _load(model: Model, path: Path) -> None:
+    found = load_tensors(path)
+    wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in found.items()}
+    wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    if wrong:
+        first = wrong[0]
+        raise InputError(
+            f"{path} is of another model: {len(wrong)} tensors differ from what config.toml beside it describes, "
+            f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}"
+        )
+    model.load_state_dict(found)
+
+
+def _check_same(run: Run, recipe: Recipe) -> None:
+    path = run.folder / _CONFIG
+    if not path.exists():
+        raise InputError(f"{run.folder} holds no run to resume; train without --resume")
+    if read_recipe(path) != recipe:
+        raise InputError(
+            f"{run.folder} was begun with another recipe; resume it with halation train {path} --resume, or "
+            "train into another folder"
+        )
+
+
+def _dims(dataset: Dataset) -> tuple[int, int]:
+    store = dataset.features
+    return (0, 0) if store is None else (store.pooled_dim, store.local_dim)

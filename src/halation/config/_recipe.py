@@ -1,0 +1,175 @@
+"""A recipe: everything a run needs beside the data, as frozen dataclasses; one TOML file = one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halation.training import Settings
+
+__all__ = [
+    "CSD",
+    "DAA",
+    "Data",
+    "Image",
+    "InfoNCE",
+    "Loss",
+    "Model",
+    "Recipe",
+    "Sigmoid",
+    "SmoothAP",
+    "SoftContrastive",
+    "Term",
+    "Text",
+    "Triplet",
+]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which parts of the data are used, and how."""
+
+    features: str = ""  # below the data's folder, or any path; empty: the pictures themselves
+    captions: int = 0  # per image of the training split, the first so many; 0 = all
+    train: str = "train"
+    dev: str = "dev"
+
+
+@dataclass(frozen=True)
+class Image:
+    """The image backbone."""
+
+    backbone: str = "precomputed"  # precomputed, efficientnet_lite0, small_conv, hub
+    name: str = ""  # of a hub model, or its folder
+    trainable: bool = True
+    local: bool = True  # cells as well as the pooled vector, where the features have both
+    dim: int = 128  # of small_conv's cells
+    size: int = 64  # of small_conv's pictures, in pixels
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text backbone."""
+
+    backbone: str = "pooled_words"  # pooled_words, words_and_sentence, words_gru, small_transformer, minilm, hub
+    name: str = ""  # of a hub model, or its folder
+    trainable: bool = True
+    vectors: str = ""  # a GloVe file, .npz, or "glove-6b-50d" (extra `pretrained`); empty: learnt
+    dim: int = 100  # of the word vectors
+    hidden: int = 256  # of the GRU
+    layers: int = 2  # of the transformer
+    heads: int = 4
+    dropout: float = 0.15  # share of words left out in training
+    min_count: int = 2  # words seen less often are unknown
+
+
+@dataclass(frozen=True)
+class Model:
+    """Heads and comparison."""
+
+    head: str = "point"  # point, pvse, pcme, pcmepp, sgr, saf, sgraf
+    dim: int = 512
+    dropout: float = 0.3
+    source: str = "pooled"  # what the point head reads: pooled, local, both
+    text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
+    k: int = 2  # embeddings an item (pvse)
+    similarity: str = ""  # empty: the head's own (cosine; l2 of the means for pcme; csd for pcmepp)
+    log_sigma: float = -3.0  # where log σ begins (pcme, pcmepp)
+    sim_dim: int = 64  # of sgr and saf
+    steps: int = 3  # of sgr's reasoning
+    regions: int = 0  # cells of an image, for sgr's and saf's batch norm; 0 = no batch norm
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of the loss with nothing but its weight; 0 = left out."""
+
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class InfoNCE(Term):
+    """Cross-entropy over the batch."""
+
+    temperature: float = 0.07
+
+
+@dataclass(frozen=True)
+class Sigmoid(Term):
+    """SigLIP's."""
+
+    scale: float = 10.0
+    shift: float = -10.0
+
+
+@dataclass(frozen=True)
+class Triplet(Term):
+    """VSE++'s hinge."""
+
+    margin: float = 0.2
+    hardest: bool = True
+    sum_steps: int = 0  # steps at the beginning with all negatives
+
+
+@dataclass(frozen=True)
+class SoftContrastive(Term):
+    """PCME's."""
+
+    scale: float = 15.0
+    shift: float = 15.0
+    samples: int = 7
+
+
+@dataclass(frozen=True)
+class CSD(Term):
+    """PCME++'s."""
+
+    scale: float = 5.0
+    shift: float = 5.0
+    pseudo_positives: float = 0.1
+
+
+@dataclass(frozen=True)
+class DAA(Term):
+    """The semantic ranking."""
+
+    temperature: float = 0.02
+    relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence
+    variant: str = "paper"
+    relevance_temperature: float = -1.0  # below 0: as temperature
+
+
+@dataclass(frozen=True)
+class SmoothAP(Term):
+    """Average precision of the annotated matches."""
+
+    temperature: float = 0.01
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The sum of the terms with a weight."""
+
+    infonce: InfoNCE = field(default_factory=InfoNCE)
+    sigmoid: Sigmoid = field(default_factory=Sigmoid)
+    triplet: Triplet = field(default_factory=Triplet)
+    soft_contrastive: SoftContrastive = field(default_factory=SoftContrastive)
+    csd: CSD = field(default_factory=CSD)
+    daa: DAA = field(default_factory=DAA)
+    smooth_ap: SmoothAP = field(default_factory=SmoothAP)
+    kl: Term = field(default_factory=Term)
+    uniformity: Term = field(default_factory=Term)
+    diversity: Term = field(default_factory=Term)
+    mmd: Term = field(default_factory=Term)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything a run needs beside the data."""
+
+    name: str = ""
+    data: Data = field(default_factory=Data)
+    image: Image = field(default_factory=Image)
+    text: Text = field(default_factory=Text)
+    model: Model = field(default_factory=Model)
+    loss: Loss = field(default_factory=Loss)
+    train: Settings = field(default_factory=Settings)

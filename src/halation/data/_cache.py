@@ -1,0 +1,189 @@
+"""`cache_features`: look at every picture once, keep what the backbone saw."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL
+import torch
+from torch import Tensor, nn
+
+import halation
+from halation._errors import InputError
+from halation._progress import Progress, silent
+from halation.data._cache_files import Cache
+from halation.data._dataset import Dataset
+from halation.data._feature_files import open_features
+from halation.data._features import FeatureStore
+from halation.data._layouts import recognise
+from halation.data._open import find_photos, photos_or_complaint
+from halation.data._photos import Photos, open_photo
+from halation.encoders._features import Features
+
+__all__ = ["cache_features"]
+
+_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
+
+
+def cache_features(
+    source: Dataset | Photos | str | os.PathLike[str],
+    backbone: nn.Module,
+    out: str | os.PathLike[str],
+    *,
+    batch_size: int = 64,
+    workers: int = 2,
+    progress: Progress = silent,
+) -> FeatureStore:
+    """What a frozen backbone sees of every picture, in the folder `out`, as memory-mapped float16.
+
+    source     a dataset, its photos, or a folder: all splits of a dataset that is recognised, else every picture below
+    backbone   any image backbone: `preprocess(picture)` → (3, H, W), `forward` → Features. It works in evaluation mode
+               on the device where it lies
+    out        a new or empty folder, or one in which the same was begun
+
+    Blocks of `batch_size` pictures are written and marked as done one by one. Stopped at any moment, the same call
+    goes on behind the last mark; the folder counts as complete only when everything is in place. Pictures that cannot
+    be read get no row: `corrupt.txt` says which and why.
+    """
+    names, paths = _pictures(source)
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
+    cache = Cache(Path(out), names, _identity(names, paths, backbone), batch_size)
+    if not cache.complete:
+        was_training = backbone.training
+        backbone.eval()
+        try:
+            with torch.inference_mode():
+                _compute(cache, paths, backbone, workers, progress)
+            cache.finish()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise InputError(
+                f"{out}: the disk is full; make room and run the same again, what is done is kept"
+            ) from None
+        finally:
+            backbone.train(was_training)
+    return open_features(out)
+
+
+def _compute(cache: Cache, paths: Sequence[Path], backbone: nn.Module, workers: int, progress: Progress) -> None:
+    done = cache.n_done
+    progress("features", done, len(paths))
+    for start, rows, pixels, corrupt in _decoded(cache.blocks_to_do(), paths, backbone, workers):
+        seen = backbone(torch.stack(pixels).to(_device(backbone))) if pixels else None
+        cache.write(start, rows, None if seen is None else _halved(seen, [str(paths[row]) for row in rows]), corrupt)
+        done += len(rows) + len(corrupt)
+        progress("features", done, len(paths))
+
+
+def _decoded(
+    blocks: Sequence[range], paths: Sequence[Path], backbone: Any, workers: int
+) -> Iterator[tuple[int, list[int], list[Tensor], dict[int, str]]]:
+    """(first row, rows that could be read, their pixels, the others and why) of each block, one block ahead."""
+
+    def load(row: int) -> Tensor:
+        pixels: Tensor = backbone.preprocess(open_photo(paths[row]))
+        return pixels
+
+    pool = ThreadPoolExecutor(max(1, workers))
+    waiting: deque[tuple[range, list[Future[Tensor]]]] = deque()
+    try:
+        for block in [*blocks, None]:
+            if block is not None:
+                waiting.append((block, [pool.submit(load, row) for row in block]))
+            if block is None or len(waiting) > 1:
+                yield from (_sorted_out(*waiting.popleft()) for _ in range(min(1, len(waiting))))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _sorted_out(block: range, futures: list[Future[Tensor]]) -> tuple[int, list[int], list[Tensor], dict[int, str]]:
+    rows, pixels, corrupt = [], [], {}
+    for row, future in zip(block, futures, strict=True):
+        try:
+            pixels.append(future.result())
+            rows.append(row)
+        except InputError as error:
+            corrupt[row] = str(error)
+    return block.start, rows, pixels, corrupt
+
+
+def _halved(seen: Features, paths: Sequence[str]) -> dict[str, Any]:
+    arrays = {"pooled": seen.pooled} if seen.local is None else {"pooled": seen.pooled, "local": seen.local}
+    halved = {}
+    for name, values in arrays.items():
+        with np.errstate(over="ignore"):  # said below
+            half = values.float().cpu().numpy().astype(np.float16)
+        wrong = ~np.isfinite(half.reshape(len(half), -1)).all(axis=1)
+        if wrong.any():
+            raise InputError(f"{name} features of {paths[int(np.argmax(wrong))]} are not finite in float16; scale them")
+        halved[name] = half
+    return halved
+
+
+def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[list[str], list[Path]]:
+    """Names and paths of all pictures; the names are what `open_dataset` looks for."""
+    if isinstance(source, Dataset):
+        if source.photos is None:
+            raise InputError(f"{source.name} has no pictures; unpack them beside its captions")
+        return [str(name) for name in source.truth.image_ids], list(source.photos.paths)
+    if isinstance(source, Photos):
+        return [path.name for path in source.paths], list(source.paths)
+    root = Path(source)
+    try:
+        layout = recognise(root)
+    except InputError:
+        return _all_below(root)
+    found: dict[str, Path] = {}
+    for split in layout.splits:
+        listing = layout.read(split)
+        if listing.files is None:
+            raise InputError(f"{root} ({layout.name}) is made of features already; there are no pictures")
+        paths = find_photos(listing.files, layout.folders)
+        photos = photos_or_complaint(paths, listing, layout.folders, f"{layout.name}-{split}", needed=True)
+        if photos is None:
+            raise InputError(f"{root} ({layout.name}) has no pictures in {layout.folders[0]}; unpack them there")
+        found.update(zip((names[0] for names in listing.files), photos.paths, strict=True))
+    return list(found), list(found.values())
+
+
+def _all_below(root: Path) -> tuple[list[str], list[Path]]:
+    if not root.is_dir():
+        raise InputError(f"{root} is no folder; name the folder of a dataset or of pictures")
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+    if not paths:
+        raise InputError(f"{root} holds no picture ({', '.join(sorted(_SUFFIXES))})")
+    return [path.relative_to(root).as_posix() for path in paths], paths
+
+
+def _identity(names: Sequence[str], paths: Sequence[Path], backbone: nn.Module) -> dict[str, Any]:
+    """What two runs must share for one to go on with the other's blocks."""
+    sizes = [path.stat().st_size if path.is_file() else -1 for path in paths]
+    listing = "".join(f"{name}\t{size}\n" for name, size in zip(names, sizes, strict=True))
+    weights = hashlib.sha256()
+    for key, value in sorted(backbone.state_dict().items()):
+        plain = value.detach().cpu().contiguous()
+        weights.update(json.dumps([key, str(plain.dtype), list(plain.shape)]).encode())
+        weights.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return {
+        "backbone": type(backbone).__name__,
+        "weights": weights.hexdigest(),
+        "images": len(names),
+        "source": hashlib.sha256(listing.encode()).hexdigest(),
+        "dtype": "float16",
+        "versions": {"halation": halation.__version__, "torch": torch.__version__, "pillow": PIL.__version__},
+    }
+
+
+def _device(backbone: nn.Module) -> torch.device:
+    return next((parameter.device for parameter in backbone.parameters()), torch.device("cpu"))

@@ -1,0 +1,89 @@
+"""`Dataset`: one split of images and captions, with what is relevant to what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from halation._arrays import Array, IntArray, as_indices
+from halation._errors import InputError
+from halation.data._features import FeatureStore
+from halation.data._photos import Photos
+from halation.relevance import Truth
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One split. Rows of `photos`, `features` and `labels` are the images of `truth`, in its order.
+
+    name       for people: "flickr8k-train"
+    truth      ids, captions, which image each belongs to, and what is relevant to what
+    photos     the image files, opened when asked for; None where there are none
+    features   what a frozen backbone saw; None where nothing was computed
+    labels     (n_images,) the class of each image; CUB has them
+
+    >>> data = Dataset("tiny", Truth.from_captions(["a dog", "a puppy", "a bus"], [0, 0, 1]))
+    >>> len(data), data.n_captions, data.first_captions(1).captions
+    (2, 3, ('a dog', 'a bus'))
+    """
+
+    name: str
+    truth: Truth
+    photos: Photos | None = None
+    features: FeatureStore | None = None
+    labels: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.truth.captions is None or self.truth.image_of is None:
+            raise InputError(f"{self.name}: a dataset needs a truth with captions and image_of")
+        for part, what in ((self.photos, "photos"), (self.features, "rows of features"), (self.labels, "labels")):
+            if part is not None and len(part) != len(self):
+                raise InputError(f"{self.name}: {len(part)} {what} for {len(self)} images; one for each, in order")
+
+    def __len__(self) -> int:
+        """How many images."""
+        return self.truth.n_images
+
+    @property
+    def n_captions(self) -> int:
+        return self.truth.n_captions
+
+    @property
+    def captions(self) -> tuple[str, ...]:
+        assert self.truth.captions is not None
+        return self.truth.captions
+
+    @property
+    def image_of(self) -> IntArray:
+        """(n_captions,): the image each caption was written for."""
+        assert self.truth.image_of is not None
+        return self.truth.image_of
+
+    def subset(self, images: Array) -> Dataset:
+        """Some images (indices or a mask, in the given order) with their captions."""
+        index = as_indices(images, len(self), "images")
+        return replace(
+            self,
+            truth=self.truth.subset(index),
+            photos=None if self.photos is None else self.photos.take(index),
+            features=None if self.features is None else self.features.take(index),
+            labels=None if self.labels is None else self.labels[index],
+        )
+
+    def first_captions(self, k: int) -> Dataset:
+        """Every image with at most its first k captions: what fewer annotations would have been."""
+        if k < 1:
+            raise InputError(f"captions per image is {k}; it must be 1 or more")
+        order = np.argsort(self.image_of, kind="stable")
+        sizes = np.bincount(self.image_of)
+        nth = np.empty_like(order)  # (n_captions,): which of its image's captions each is
+        nth[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = np.flatnonzero(nth < k)
+        return self if len(kept) == len(nth) else replace(self, truth=self.truth.subset(np.arange(len(self)), kept))
+
+    def __repr__(self) -> str:
+        seen = [repr(part) for part in (self.photos, self.features) if part is not None] or ["captions alone"]
+        return f"Dataset({self.name!r}: {len(self):,} images, {self.n_captions:,} captions, {', '.join(seen)})"

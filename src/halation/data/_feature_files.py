@@ -1,0 +1,123 @@
+"""Files of features: our own cache, bare arrays beside an images.txt, HDF5."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from halation._errors import InputError, MissingExtra
+from halation._files import read_json, read_lines, read_npy
+from halation.data._features import MEMORY, FeatureStore, Rows
+
+__all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "POOLED", "open_features"]
+
+META, POOLED, LOCAL, NAMES, CORRUPT = "meta.json", "pooled.npy", "local.npy", "images.txt", "corrupt.txt"
+_HDF5 = (".h5", ".hdf5")
+
+
+def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> FeatureStore:
+    """The features at `path`, memory-mapped; what needs at most `memory` bytes is held in memory once it is used.
+
+    - a folder that `cache_features` made;
+    - a folder of arrays and an images.txt that names their rows: (n, d) is pooled, (n, cells, d) local, int8 is
+      multiplied by "scale" of the `…_params.npz` beside it; where it holds several of a kind, name the files by what
+      they begin with ("features/efflite0");
+    - one such array;
+    - an HDF5 file with "pooled", "local" or both, and perhaps "images", the names of the rows (extra `hdf5`).
+    """
+    source = Path(path)
+    if source.is_dir():
+        if (source / META).is_file():
+            return _cache(source, memory)
+        return _arrays(sorted(source.glob("*.npy")), source, memory)
+    if source.suffix in _HDF5:
+        return _hdf5(source, memory)
+    if source.is_file():
+        return _arrays([source], source, memory)
+    begun = sorted(source.parent.glob(f"{source.name}*.npy")) if source.parent.is_dir() else []
+    if not begun:
+        raise InputError(f"{source} does not exist; name a folder, .npy or HDF5 file of features")
+    return _arrays(begun, source, memory)
+
+
+def _cache(folder: Path, memory: int) -> FeatureStore:
+    meta = read_json(folder / META)
+    if not isinstance(meta, dict) or meta.get("complete") is not True:
+        raise InputError(f"{folder} is not finished; run the same `halation features` again, it goes on where it was")
+    parts = [_rows(folder / name, memory) if (folder / name).is_file() else None for name in (POOLED, LOCAL)]
+    corrupt = _names(folder / CORRUPT) or []
+    return FeatureStore(*parts, names=_names(folder / NAMES), source=str(folder), corrupt=corrupt)
+
+
+def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
+    if not files:
+        raise InputError(f"{source} holds no .npy file of features; `halation features` makes them")
+    kinds: dict[int, list[Path]] = {}
+    for file in files:
+        kinds.setdefault(read_npy(file).ndim, []).append(file)
+    for dims, same in kinds.items():
+        if dims not in (2, 3):
+            raise InputError(f"{same[0]} has {dims} dimensions; features are (n, d) or (n, cells, d)")
+        if len(same) > 1:
+            raise InputError(f"{source}: {same[0].name} or {same[1].name}? Name a file, or what its name begins with")
+    pooled, local = (_rows(kinds[dims][0], memory) if dims in kinds else None for dims in (2, 3))
+    return FeatureStore(pooled, local, names=_names(files[0].parent / NAMES), source=str(source))
+
+
+def _rows(file: Path, memory: int) -> Rows:
+    array = read_npy(file)
+    scale = None
+    if array.dtype.kind in "iu":
+        scale = _scale(file, array)
+    return Rows(array, scale, memory=memory)
+
+
+def _scale(file: Path, array: Any) -> Tensor:
+    beside = [path for path in file.parent.glob("*_params.npz") if file.stem.startswith(path.stem[: -len("_params")])]
+    if not beside:
+        raise InputError(f'{file} holds {array.dtype} but no {file.stem}_params.npz with its "scale" is beside it')
+    try:
+        with np.load(beside[0], allow_pickle=False) as params:
+            scale = params["scale"].astype(np.float32)
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise InputError(f'{beside[0]}: no readable "scale" ({error}); it turns {file.name} into numbers') from None
+    try:
+        fits = np.broadcast_shapes(scale.shape, array.shape[1:]) == array.shape[1:]
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f'{beside[0]}: "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}')
+    return torch.from_numpy(scale)
+
+
+def _names(file: Path) -> list[str] | None:
+    if not file.is_file():
+        return None
+    names = [line.split("\t")[0].strip() for _, line in read_lines(file)]
+    if len(set(names)) != len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise InputError(f"{file}: {twice} is listed twice; each row of features needs its own name")
+    return names
+
+
+def _hdf5(file: Path, memory: int) -> FeatureStore:
+    try:
+        h5py = importlib.import_module("h5py")
+    except ImportError:
+        raise MissingExtra(f"{file.name} (HDF5)", "hdf5") from None
+    try:
+        opened = h5py.File(file, "r")
+    except OSError as error:
+        raise InputError(f"{file} is no readable HDF5 file ({error}); was it written completely?") from None
+    if not {"pooled", "local"} & set(opened):
+        raise InputError(f'{file} holds {", ".join(opened) or "nothing"}; features are called "pooled" and "local"')
+    pooled, local = (Rows(opened[name], memory=memory) if name in opened else None for name in ("pooled", "local"))
+    names = [str(name) for name in opened["images"].asstr()[:]] if "images" in opened else None
+    return FeatureStore(pooled, local, names=names, source=str(file))

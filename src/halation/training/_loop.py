@@ -1,0 +1,185 @@
+"""The loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from halation._progress import Progress, silent
+from halation._tensors import save_tensors
+from halation.data import Batches, Dataset, Loader
+from halation.training._board import Board
+from halation.training._learner import Learner
+from halation.training._objective import Objective
+from halation.training._processes import Processes
+from halation.training._run import Run
+from halation.training._settings import Settings
+from halation.training._validate import measure, to_device
+from halation.training._watch import TrainingStopped, Watch, alike
+
+__all__ = ["Place", "Tell", "quiet", "train"]
+
+_PRECISION = {"float32": None, "bfloat16": torch.bfloat16}
+_LOG_EVERY = 50  # steps
+
+Tell = Callable[[str], None]
+"""What a person following the run is told, a line at a time."""
+
+
+def quiet(line: str) -> None:
+    """For somebody who does not want to be told."""
+
+
+@dataclass
+class Place:
+    """How far a run has come: what a checkpoint remembers beside the weights."""
+
+    epoch: int = 0
+    step: int = 0  # within the epoch
+    best: float = -float("inf")
+    best_epoch: int = -1
+    at_chance: int = 0  # validations in a row that found nothing learnt
+    seconds: float = 0.0
+    totals: dict[str, float] = field(default_factory=dict)  # of the losses, over the steps of this epoch
+
+
+def train(
+    objective: Objective,
+    train_loader: Loader,
+    dev_loader: Loader,
+    settings: Settings,
+    run: Run,
+    here: Processes,
+    *,
+    margin: float | None = None,
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> Place:
+    """Train until the epochs are over or nothing gets better; the best weights are in the run's folder.
+
+    A run that was killed goes on from its last checkpoint and ends with the same weights: what a step sees and draws
+    depends on the seed and the number of the step alone.
+    """
+    torch.set_flush_denormal(True)  # Adam's moments of words not seen for long decay into slow denormals
+    batches = _batches(train_loader.dataset, settings, here)
+    learner = Learner(objective.to(here.device), settings, settings.epochs * -(-len(batches) // settings.accumulate))
+    place = _restored(run, learner, here)
+    wrapped = here.wrap(objective)
+    watch = Watch(dev_loader.dataset.truth, margin)
+    board = Board(run.folder if here.first else None, place.epoch * len(batches) + place.step)
+    while place.epoch < settings.epochs and not _patience_is_over(place, settings):
+        began = time.perf_counter()
+        objective.train()
+        for batch, items in train_loader.epoch(batches, place.epoch, place.step):
+            number = place.epoch * len(batches) + place.step
+            torch.manual_seed(_seed(settings.seed, number, here.rank))
+            images, tokens = to_device(items.images, here.device), to_device(items.tokens, here.device)
+            parts = wrapped(batch, images, tokens, settings.seed, number, _PRECISION[settings.precision])
+            (parts["loss"] / settings.accumulate).backward()
+            place.step += 1
+            values = {name: float(part.detach()) for name, part in parts.items()}
+            watch.loss(values, number)
+            if place.step % settings.accumulate == 0 or place.step == len(batches):
+                values["gradient"] = learner.update()
+            for name, value in values.items():
+                place.totals[name] = place.totals.get(name, 0.0) + value
+            if here.first and number % _LOG_EVERY == 0:
+                run.log(step=number, epoch=place.epoch, **_rounded(values))
+                board.add("step", values, number)
+            if here.first and settings.checkpoint_steps and (number + 1) % settings.checkpoint_steps == 0:
+                _checkpoint(run, learner, place, time.perf_counter() - began)
+                began = time.perf_counter()
+            progress(f"epoch {place.epoch + 1}/{settings.epochs}", place.step, len(batches))
+        losses = {name: value / len(batches) for name, value in place.totals.items()}
+        _end_of_epoch(learner, dev_loader, settings, run, here, place, watch, losses, tell, board)
+        place.epoch, place.step, place.totals = place.epoch + 1, 0, {}
+        if here.first:
+            _checkpoint(run, learner, place, time.perf_counter() - began)
+    board.close()
+    return place
+
+
+def _end_of_epoch(
+    learner: Learner,
+    dev_loader: Loader,
+    settings: Settings,
+    run: Run,
+    here: Processes,
+    place: Place,
+    watch: Watch,
+    losses: Mapping[str, float],
+    tell: Tell,
+    board: Board,
+) -> None:
+    """Validate, keep the weights if they are the best so far, say so; every process learns what the first one saw."""
+    problem = None
+    if here.first:
+        model = learner.objective.model
+        with learner.averaged():
+            seen = measure(model, dev_loader)
+            better = seen.better(settings.select)
+            if better > place.best:
+                place.best, place.best_epoch = better, place.epoch
+                save_tensors(run.model_file, model.state_dict())
+        summary = seen.summary()
+        run.log(epoch=place.epoch, train=_rounded(losses), dev=summary, selected=place.best_epoch == place.epoch)
+        board.add("dev", summary, learner.updates)
+        asp = f"{summary['ASP(tfidf) i2t']:.1f}/{summary['ASP(tfidf) t2i']:.1f}"
+        recall = f"{summary['R@1 i2t']:.1f}/{summary['R@1 t2i']:.1f}"
+        mark = "  *" if place.best_epoch == place.epoch else ""
+        tell(
+            f"epoch {place.epoch + 1:3d}  loss {losses.get('loss', float('nan')):8.4f}  "
+            f"dev R@1 {recall}  rsum {summary['rsum']:.1f}  ASP {asp}{mark}"
+        )
+        hits = {side: summary[f"R@10 {side}"] / 100 for side in ("i2t", "t2i")}
+        try:
+            place.at_chance = watch.validation(
+                hits, alike(seen.images), losses.get("triplet"), place.epoch, place.at_chance
+            )
+        except TrainingStopped as stopped:
+            problem = str(stopped)
+    problem, place.best, place.best_epoch = here.same((problem, place.best, place.best_epoch))
+    if problem is not None:
+        raise TrainingStopped(problem)
+
+
+def _batches(dataset: Dataset, settings: Settings, here: Processes) -> Batches:
+    return Batches(
+        dataset,
+        settings.batch_size,
+        seed=settings.seed,
+        unit=settings.unit,  # type: ignore[arg-type]
+        captions_per_image=settings.captions_per_image,
+        one_per_class=settings.one_per_class,
+        rank=here.rank,
+        world=here.world,
+    )
+
+
+def _restored(run: Run, learner: Learner, here: Processes) -> Place:
+    facts = run.restore(learner)
+    if here.first:
+        run.cut_log(facts)
+    return Place() if facts is None else Place(**{name: facts[name] for name in Place.__dataclass_fields__})
+
+
+def _checkpoint(run: Run, learner: Learner, place: Place, seconds: float) -> None:
+    place.seconds += seconds
+    run.checkpoint(learner, vars(place))
+
+
+def _patience_is_over(place: Place, settings: Settings) -> bool:
+    return bool(settings.patience) and place.epoch - 1 - place.best_epoch >= settings.patience
+
+
+def _seed(seed: int, number: int, rank: int) -> int:
+    """A seed of its own for every step and process."""
+    return int(np.random.SeedSequence((seed, number, rank)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for name, value in values.items()}

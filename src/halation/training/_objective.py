@@ -1,0 +1,70 @@
+"""Model and loss as one module: a step's items in, the loss and its parts out. Data parallelism wraps it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from halation._errors import InputError
+from halation.data import Batch
+from halation.encoders import Model, gather_encoded
+from halation.training._terms import Step
+
+__all__ = ["Objective", "Relevance"]
+
+Relevance = Callable[[Batch], Tensor]
+"""A global batch → how well each of its captions describes each of its images, (n_images, n_captions)."""
+
+
+class Objective(nn.Module):
+    """Σ weight · term over the *global* batch: every process encodes its share, all compare everything.
+
+    terms: name → (weight, module from `Step` to a scalar). relevance: what a term by meaning compares with.
+    """
+
+    def __init__(
+        self, model: Model, terms: Mapping[str, tuple[float, nn.Module]], relevance: Relevance | None = None
+    ) -> None:
+        super().__init__()
+        if not terms:
+            raise InputError("a training loss needs at least one term")
+        self.model = model
+        self.weights = {name: float(weight) for name, (weight, _) in terms.items()}
+        self.terms = nn.ModuleDict({name: term for name, (_, term) in terms.items()})
+        self.relevance = relevance
+
+    def forward(
+        self, batch: Batch, images: Any, tokens: Any, seed: int, number: int, precision: torch.dtype | None = None
+    ) -> dict[str, Tensor]:
+        """This process's images and tokens of the global batch; "loss" and each term without its weight."""
+        device = next(self.parameters()).device
+        with torch.autocast(device.type, precision, enabled=precision is not None):
+            mine = self.model.images(images), self.model.captions(tokens)
+        images, captions = (gather_encoded(_whole(part)) for part in mine)
+        step = Step(
+            images,
+            captions,
+            self.model.scores,
+            torch.as_tensor(batch.matches).to(device),
+            lambda: self._relevance(batch, device),
+            seed,
+            number,
+        )
+        parts = {name: term(step) for name, term in self.terms.items()}
+        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
+        return {"loss": loss, **{name: part.detach() for name, part in parts.items()}}
+
+    def _relevance(self, batch: Batch, device: torch.device) -> Tensor:
+        if self.relevance is None:
+            raise InputError("a loss by meaning needs the captions' relevance; none was given")
+        return self.relevance(batch).to(device)
+
+
+def _whole(encoded: Any) -> Any:
+    """Half precision ends with the encoders: what is compared is float32."""
+    from halation.encoders import on_each
+
+    return on_each(encoded, lambda x: x.float() if x.is_floating_point() else x)

@@ -1,0 +1,68 @@
+"""One process, or several started by torchrun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+__all__ = ["Processes", "processes"]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Who this process is among how many, and where its tensors live."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes."""
+        return self.rank == 0
+
+    def wrap(self, objective: nn.Module) -> nn.Module:
+        """Gradients averaged over the processes, where there are several."""
+        if self.world == 1:
+            return objective
+        on_accelerator = self.device.type != "cpu"
+        return nn.parallel.DistributedDataParallel(
+            objective,
+            device_ids=[self.device.index] if on_accelerator else None,
+            broadcast_buffers=True,
+            find_unused_parameters=False,
+        )
+
+    def same(self, value: Any) -> Any:
+        """What the first process says, on all of them."""
+        if self.world == 1:
+            return value
+        said = [value]
+        dist.broadcast_object_list(said, src=0)
+        return said[0]
+
+
+@contextmanager
+def processes() -> Iterator[Processes]:
+    """Join the processes torchrun started, if it did; leave them at the end."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    found = torch.accelerator.current_accelerator(check_available=True)
+    device = torch.device("cpu") if found is None else torch.device(found.type, local)
+    if world == 1:
+        yield Processes(0, 1, device)
+        return
+    if found is not None:
+        torch.accelerator.set_device_index(local)
+    dist.init_process_group("gloo" if found is None else None)
+    try:
+        yield Processes(dist.get_rank(), world, device)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,188 @@
+"""The terms of a training loss: each looks at one step's global batch and gives a scalar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from halation import losses
+from halation._errors import InputError
+from halation.distributed import keyed_noise
+from halation.encoders import Encoded, Several
+from halation.gaussian import Gaussian
+
+__all__ = [
+    "CSD",
+    "KL",
+    "MMD",
+    "Diversity",
+    "InfoNCE",
+    "Scored",
+    "SoftContrastive",
+    "Step",
+    "Triplet",
+    "Uniformity",
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the terms of a loss may look at: the global batch of one step, encoded."""
+
+    images: Encoded
+    captions: Encoded
+    compare: Callable[[Encoded, Encoded], Tensor]
+    matches: Tensor  # (n, m) bool: which captions are annotated to which images
+    find_relevance: Callable[[], Tensor]  # (n, m): how well captions describe images, by meaning
+    seed: int
+    number: int  # of the step, from 0
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """(n, m), bigger = closer: what the model ranks by."""
+        return self.compare(self.images, self.captions)
+
+    @cached_property
+    def relevance(self) -> Tensor:
+        """(n, m)."""
+        return self.find_relevance()
+
+    def gaussians(self) -> tuple[Gaussian, Gaussian]:
+        """Images and captions, where the model gives Gaussians with a variance."""
+        if not (isinstance(self.images, Gaussian) and isinstance(self.captions, Gaussian)):
+            raise InputError("this loss needs Gaussians; take a head that gives them (point, pcme, pcmepp)")
+        return self.images, self.captions
+
+    def samples(self, k: int) -> tuple[Tensor, Tensor]:
+        """k draws of every image and caption (n, k, d), (m, k, d); the same however the batch is spread."""
+        drawn = []
+        for side, gaussian in enumerate(self.gaussians()):
+            keys = torch.arange(len(gaussian), device=gaussian.mean.device)
+            noise = keyed_noise(
+                keys, k, gaussian.dim, 2 * self.seed + side, dtype=gaussian.mean.dtype, step=self.number
+            )
+            drawn.append(gaussian.sample_from(noise))
+        return drawn[0], drawn[1]
+
+
+class InfoNCE(nn.Module):
+    """`losses.info_nce` of the scores with a learnt temperature, kept above 0.01 as in CLIP."""
+
+    def __init__(self, temperature: float = 0.07) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        return losses.info_nce(step.scores, step.matches, self.log_scale.clamp(max=math.log(100)).neg().exp())
+
+
+class Scored(nn.Module):
+    """A loss of `halation.losses` on (scores, matches), or with `by_meaning` on (scores, relevance)."""
+
+    def __init__(self, loss: nn.Module, *, by_meaning: bool = False) -> None:
+        super().__init__()
+        self.loss, self.by_meaning = loss, by_meaning
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        result: Tensor = self.loss(step.scores, step.relevance if self.by_meaning else step.matches)
+        return result
+
+
+class Triplet(nn.Module):
+    """`losses.triplet` per match. The first `sum_steps` steps take all negatives: the hardest alone can collapse."""
+
+    def __init__(self, margin: float = 0.2, *, hardest: bool = True, sum_steps: int = 0) -> None:
+        super().__init__()
+        self.margin, self.hardest, self.sum_steps = margin, hardest, sum_steps
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        hardest = self.hardest and step.number >= self.sum_steps
+        loss = losses.triplet(step.scores, step.matches, self.margin, hardest=hardest)
+        others = 1 if hardest else step.matches.numel() / len(step.matches)
+        return loss / (step.matches.sum() * others)
+
+
+class SoftContrastive(nn.Module):
+    """`losses.soft_contrastive` with learnt scale and shift, summed over each image's pairs.
+
+    Between the mean over all pairs, B times smaller, and the published sum over them, 2 B times bigger: so that the
+    weights of other terms mean the same at any batch size.
+    """
+
+    def __init__(self, scale: float = 15.0, shift: float = 15.0, samples: int = 7) -> None:
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.tensor(scale)), nn.Parameter(torch.tensor(shift))
+        self.samples = samples
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        a, b = step.samples(self.samples)
+        mean = losses.soft_contrastive(a, b, step.matches, scale=self.scale, shift=self.shift)
+        return mean * len(a)
+
+
+class CSD(nn.Module):
+    """`losses.csd_contrastive` with learnt scale and shift, summed over each image's pairs."""
+
+    def __init__(self, scale: float = 5.0, shift: float = 5.0, pseudo_positives: float = 0.1) -> None:
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.tensor(scale)), nn.Parameter(torch.tensor(shift))
+        self.pseudo_positives = pseudo_positives
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        a, b = step.gaussians()
+        mean = losses.csd_contrastive(
+            a, b, step.matches, scale=self.scale, shift=self.shift, pseudo_positives=self.pseudo_positives
+        )
+        return mean * len(a)
+
+
+class KL(nn.Module):
+    """`losses.kl` of images and captions."""
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        images, captions = step.gaussians()
+        return losses.kl(images) + losses.kl(captions)
+
+
+class Uniformity(nn.Module):
+    """`losses.uniformity` of all means together."""
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        images, captions = step.gaussians()
+        return losses.uniformity(torch.cat([images.mean, captions.mean]))
+
+
+class Diversity(nn.Module):
+    """`losses.diversity` of what attention adds, images and captions."""
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        images, captions = _several(step)
+        return losses.diversity(images.residuals) + losses.diversity(captions.residuals)
+
+
+class MMD(nn.Module):
+    """`losses.mmd` between the embeddings of images and captions."""
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        images, captions = _several(step)
+        return losses.mmd(images.points, captions.points)
+
+
+def _several(step: Step) -> tuple[Several, Several]:
+    if not (isinstance(step.images, Several) and isinstance(step.captions, Several)):
+        raise InputError("this loss needs several embeddings an item; take the head pvse")
+    return step.images, step.captions

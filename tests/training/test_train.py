@@ -1,0 +1,260 @@
+"""Training as a user sees it: runs learn, runs that were killed end as if they had not been, runs that fail say why."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from halation._errors import InputError
+from halation._tensors import load_tensors
+from halation.build import open_run, train_recipe
+from halation.config import parse_recipe
+from halation.training import Run, TrainingStopped
+
+HEADS = {
+    "infonce": ["loss.infonce.weight=1"],
+    "vse": ["loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5"],
+    "siglip": ["loss.infonce.weight=0", "loss.sigmoid.weight=1"],
+    "pvse": [
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=pvse",
+        "loss.diversity.weight=0.1", "loss.mmd.weight=0.01",
+    ],
+    "pcme": [
+        "loss.infonce.weight=0", "loss.soft_contrastive.weight=1", "loss.soft_contrastive.scale=5",
+        "loss.soft_contrastive.shift=5", "loss.kl.weight=1e-4", "model.head=pcme", "loss.uniformity.weight=0.01",
+    ],
+    "pcme_gru": [
+        "loss.infonce.weight=0", "loss.soft_contrastive.weight=1", "loss.soft_contrastive.scale=5",
+        "loss.soft_contrastive.shift=5", "model.head=pcme", "model.text_summary=gru",
+    ],
+    "pcmepp": ["loss.infonce.weight=0", "loss.csd.weight=1", "model.head=pcmepp", "loss.kl.weight=1e-4"],
+    "smooth_ap": ["loss.smooth_ap.weight=1"],
+    "sgr": [
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=sgr",
+        "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16",
+    ],
+    "saf": [
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=saf",
+        "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16", "model.regions=4",
+    ],
+    "sgraf": [
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=sgraf",
+        "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16",
+    ],
+    "transformer": ["text.backbone=small_transformer", "text.layers=1", "text.heads=2"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_model_learns_alone_and_with_daa(name: str, world: Path, recipe_text: str, tmp_path: Path) -> None:
+    # R@10 of chance: 22 % from images, 25 % from captions
+    for daa in (0.0, 2.0):
+        recipe = parse_recipe(recipe_text, [*HEADS[name], f"loss.daa.weight={daa}", "train.epochs=8"])
+        run = tmp_path / f"run{daa}"
+        train_recipe(recipe, world, run)
+        dev = Run(run).history()[-1]["dev"]
+        assert dev["R@10 i2t"] > 45 and dev["R@10 t2i"] > 50, dev
+
+
+def test_daa_raises_the_semantic_ranking(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    asp = {}
+    for weight in (0, 5):
+        train_recipe(parse_recipe(recipe_text, [f"loss.daa.weight={weight}"]), world, tmp_path / str(weight))
+        dev = Run(tmp_path / str(weight)).history()[-1]["dev"]
+        asp[weight] = dev["ASP(tfidf) i2t"] + dev["ASP(tfidf) t2i"]
+    assert asp[5] > asp[0] + 5
+
+
+def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(recipe_text, ["loss.daa.weight=1", "train.ema=0.9"])
+    train_recipe(recipe, world, tmp_path / "run")
+    files = {path.name for path in (tmp_path / "run").iterdir()}
+    assert files == {
+        "config.toml", "metrics.jsonl", "model.safetensors", "report.json", "run.json", "tensorboard",
+        "vocabulary.json",
+    }  # fmt: skip
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert about["state"] == "finished" and about["versions"]["torch"] == torch.__version__ and about["seed"] == 0
+    trained = open_run(tmp_path / "run")
+    assert trained.recipe == recipe
+    again = parse_recipe((tmp_path / "run" / "config.toml").read_text())
+    train_recipe(again, world, tmp_path / "again")
+    assert same_weights(tmp_path / "run", tmp_path / "again")
+    scores = trained.scores(trained.open(world, "dev"))
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert scores.shape == (40, 120) and report["format"]
+
+
+def same_weights(a: Path, b: Path) -> bool:
+    one, two = load_tensors(a / "model.safetensors"), load_tensors(b / "model.safetensors")
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "halation", *map(str, arguments)]
+
+
+def test_resume_after_kill_gives_the_same_weights(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    settings = [
+        "train.epochs=4",
+        "train.ema=0.95",
+        "train.checkpoint_steps=4",
+        "loss.daa.weight=1",
+        "train.optimizer=adamp",
+    ]
+    (tmp_path / "recipe.toml").write_text(recipe_text)
+    train_recipe(parse_recipe(recipe_text, settings), world, tmp_path / "whole")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    start = command("train", tmp_path / "recipe.toml", "--data", world, "--out", tmp_path / "killed", *sets)
+    generator = np.random.default_rng(1)
+    kills = finished = 0
+    for _ in range(12):
+        resume = ["--resume"] if (tmp_path / "killed" / "config.toml").exists() else []
+        process = subprocess.Popen(start + resume, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if kills < 3:
+            wait_for_lines(tmp_path / "killed" / "metrics.jsonl", 1 + kills, process)
+            time.sleep(float(generator.uniform(0, 0.15)))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+            continue
+        _, error = process.communicate(timeout=300)
+        assert process.returncode == 0, error.decode()
+        finished = 1
+        break
+    assert kills == 3 and finished
+    assert same_weights(tmp_path / "whole", tmp_path / "killed")
+    whole, killed = (Run(tmp_path / name).history() for name in ("whole", "killed"))
+    assert whole == killed
+
+
+def wait_for_lines(path: Path, lines: int, process: subprocess.Popen[bytes]) -> None:
+    """Until a log has so many lines, or the process has ended."""
+    deadline = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < deadline:
+        if path.exists() and path.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.02)
+
+
+def test_two_processes_see_the_same_losses_as_one(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    settings = ["model.dropout=0", "text.dropout=0", "loss.daa.weight=1", "model.head=pcme", "loss.kl.weight=1e-4",
+                "loss.infonce.weight=0", "loss.soft_contrastive.weight=1", "train.epochs=2"]  # fmt: skip
+    (tmp_path / "recipe.toml").write_text(recipe_text)
+    train_recipe(parse_recipe(recipe_text, settings), world, tmp_path / "one")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    arguments = ["train", tmp_path / "recipe.toml", "--data", world, "--out", tmp_path / "two", *sets]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1",
+         f"--master_port={free_port()}", "-m", "halation", *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    one, two = (Run(tmp_path / name).history() for name in ("one", "two"))
+    assert len(one) == len(two)
+    for a, b in zip(one, two, strict=True):
+        if "loss" in a:
+            assert all(b[name] == pytest.approx(a[name], rel=2e-4, abs=1e-5) for name in a), (a, b)
+        else:
+            assert b["train"]["loss"] == pytest.approx(a["train"]["loss"], rel=1e-4)
+    weights = [load_tensors(tmp_path / name / "model.safetensors") for name in ("one", "two")]
+    assert all(torch.allclose(weights[0][name], weights[1][name], atol=2e-4) for name in weights[0])
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_says_where(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(recipe_text, ["train.lr=1e30", "train.clip=0", "train.warmup=0"])
+    with pytest.raises(TrainingStopped, match=r"step \d+: .* = nan; .*what to try: a lower train.lr"):
+        train_recipe(recipe, world, tmp_path / "run")
+    assert Run(tmp_path / "run").about()["state"] == "stopped"
+
+
+def test_a_collapsed_model_stops_the_run_and_says_so(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    settings = [
+        "loss.infonce.weight=0",
+        "loss.triplet.weight=1",
+        "train.lr=0.5",
+        "train.weight_decay=2",
+        "train.warmup=0",
+    ]
+    recipe = parse_recipe(recipe_text, [*settings, "train.epochs=30", "text.dropout=0.8"])
+    with pytest.raises(TrainingStopped, match=r"the model has collapsed: R@10 is .*chance"):
+        train_recipe(recipe, world, tmp_path / "run")
+
+
+def test_a_run_is_not_overwritten_and_not_resumed_with_another_recipe(
+    world: Path, recipe_text: str, tmp_path: Path
+) -> None:
+    recipe = parse_recipe(recipe_text, ["train.epochs=1"])
+    with pytest.raises(InputError, match="holds no run to resume"):
+        train_recipe(recipe, world, tmp_path / "run", resume=True)
+    train_recipe(recipe, world, tmp_path / "run")
+    with pytest.raises(InputError, match="holds a run already; continue it with --resume"):
+        train_recipe(recipe, world, tmp_path / "run")
+    with pytest.raises(InputError, match="another recipe"):
+        train_recipe(parse_recipe(recipe_text, ["train.epochs=2"]), world, tmp_path / "run", resume=True)
+    with pytest.raises(InputError, match="is finished"):
+        train_recipe(recipe, world, tmp_path / "run", resume=True)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_a_clear_error(
+    world: Path, recipe_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = parse_recipe(recipe_text, ["train.epochs=3"])
+    train_recipe(recipe, world, tmp_path / "whole")
+    from halation import _tensors
+
+    real, calls = _tensors.save_file, []
+
+    def full(tensors: dict[str, torch.Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+        calls.append(path)
+        if len(calls) == 4:  # the second epoch's checkpoint
+            Path(path).write_bytes(b"half a file")
+            raise _tensors.SafetensorError("I/O error: No space left on device (os error 28)")
+        real(tensors, path, metadata=metadata)
+
+    monkeypatch.setattr(_tensors, "save_file", full)
+    with pytest.raises(InputError, match=r"No space left on device.*what was there before is untouched"):
+        train_recipe(recipe, world, tmp_path / "run")
+    monkeypatch.undo()
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+    train_recipe(recipe, world, tmp_path / "run", resume=True)
+    assert same_weights(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_checkpoint_of_another_model_is_refused(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    train_recipe(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
+    train_recipe(parse_recipe(recipe_text, ["train.epochs=1", "model.dim=8"]), world, tmp_path / "other")
+    (tmp_path / "run" / "model.safetensors").write_bytes((tmp_path / "other" / "model.safetensors").read_bytes())
+    with pytest.raises(InputError, match=r"is of another model: \d+ tensors differ .*\(8"):
+        open_run(tmp_path / "run")
+
+
+def test_patience_ends_a_run_that_no_longer_gets_better(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(recipe_text, ["train.epochs=60", "train.patience=2", "train.lr=0.05", "train.unit=images"])
+    place = train_recipe(recipe, world, tmp_path / "run")
+    assert place.epoch < 60 and place.epoch - 1 - place.best_epoch == 2
+
+
+@pytest.mark.parametrize("setting", ["train.precision=bfloat16", "train.accumulate=4", "train.captions_per_image=2"])
+def test_ways_of_stepping_all_learn(setting: str, world: Path, recipe_text: str, tmp_path: Path) -> None:
+    more = ["train.unit=images", "train.epochs=8"] if "captions_per_image" in setting else ["train.epochs=5"]
+    train_recipe(parse_recipe(recipe_text, [setting, *more]), world, tmp_path / "run")
+    dev = Run(tmp_path / "run").history()[-1]["dev"]
+    assert dev["R@10 i2t"] > 45 and math.isfinite(dev["rsum"]), dev

@@ -1,0 +1,144 @@
+"""PCME's head: every item a Gaussian, its mean and its spread each with an attention of their own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from halation._errors import InputError, one_of
+from halation.encoders._attention import AttentionPool, local_of
+from halation.encoders._features import Features
+from halation.encoders._gru import BiGRU
+from halation.gaussian import Gaussian
+
+__all__ = ["OfGRU", "OfGiven", "OfPooled", "PCMEHead", "Summary", "summary_of"]
+
+Summary = Literal["pooled", "given", "gru"]
+
+
+class OfPooled(nn.Linear):
+    """Features → W · pooled + b, (B, dim)."""
+
+    def forward(self, features: Features) -> Tensor:  # type: ignore[override]
+        return super().forward(features.pooled)
+
+
+class OfGiven(nn.Module):
+    """Features → the pooled vector as it is, for a backbone that ends in `dim` numbers."""
+
+    def forward(self, features: Features) -> Tensor:
+        return features.pooled
+
+
+class OfGRU(nn.Module):
+    """Features → the final states of a bidirectional GRU over the local vectors, (B, dim)."""
+
+    def __init__(self, local_dim: int, dim: int, variant: Literal["paper", "released"] = "paper") -> None:
+        super().__init__()
+        self.gru = BiGRU(local_dim, dim, variant=variant)
+
+    def forward(self, features: Features) -> Tensor:
+        final: Tensor = self.gru(local_of(features, "a GRU"), features.mask)[1]
+        return final
+
+
+def summary_of(
+    kind: Summary | nn.Module, pooled_dim: int, local_dim: int, dim: int, variant: Literal["paper", "released"]
+) -> nn.Module:
+    """The module Features → (B, dim) that a name stands for; a module stands for itself."""
+    if isinstance(kind, nn.Module):
+        return kind
+    one_of(kind, ("pooled", "given", "gru"), "summary")
+    if kind == "gru":
+        if local_dim == 0:
+            raise InputError("a GRU reads local vectors, but local_dim is 0; take summary='pooled'")
+        return OfGRU(local_dim, dim, variant)
+    if kind == "given":
+        if pooled_dim != dim:
+            raise InputError(f"summary='given' needs pooled_dim = dim, not {pooled_dim} and {dim}; take 'pooled'")
+        return OfGiven()
+    linear = OfPooled(pooled_dim, dim)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
+class PCMEHead(nn.Module):
+    """N(μ, diag σ²) per item; Chun et al., "Probabilistic Embeddings for Cross-Modal Retrieval", CVPR 2021.
+
+        μ = L2(LayerNorm(o + sigmoid(fc(Σ a x)))),    log σ = fc'(Σ a' x) + s
+
+    x are the local vectors, a and a' two attentions over them (padding weighs 0), o the summary, s the spread's own.
+    Images: o and s are linear in the pooled vector ("pooled"). Texts: each is a bidirectional GRU over the words
+    ("gru"; `variant="released"` reads both its directions at the last word). "given" takes the pooled vector as it is.
+    Any module Features → (B, dim) may stand in. No sigmoid, LayerNorm or L2 touches log σ.
+
+    `local_dim=0` leaves the attended terms out, μ = L2(LayerNorm(o)) and log σ = s, for backbones that pool.
+    `log_sigma` starts every item near that value (the bias is set to it and the weights of the spread are made ten
+    times smaller); None is the authors' start. Features → Gaussian (B, dim).
+
+    >>> PCMEHead(8, 6, 4)(Features(torch.ones(3, 8), torch.ones(3, 5, 6)))
+    Gaussian(n=3, d=4)
+    """
+
+    def __init__(
+        self,
+        pooled_dim: int,
+        local_dim: int,
+        dim: int,
+        summary: Summary | nn.Module = "pooled",
+        spread: Summary | nn.Module = "pooled",
+        *,
+        hidden: int | None = None,
+        dropout: float = 0.0,
+        log_sigma: float | None = None,
+        variant: Literal["paper", "released"] = "paper",
+    ) -> None:
+        super().__init__()
+        self.local_dim = local_dim
+        self.dropout = nn.Dropout(dropout)
+        self.summary = summary_of(summary, pooled_dim, local_dim, dim, variant)
+        self.spread = summary_of(spread, pooled_dim, local_dim, dim, variant)
+        self.mean_norm = nn.LayerNorm(dim)
+        if local_dim:
+            self.mean_attention, self.spread_attention = (AttentionPool(local_dim, hidden) for _ in range(2))
+            self.mean_fc, self.spread_fc = (_linear(local_dim, dim) for _ in range(2))
+        if log_sigma is not None:
+            self._start(log_sigma)
+
+    def forward(self, features: Features) -> Gaussian:
+        features = self._dropped(features)
+        mean, log_std = self.summary(features), self.spread(features)  # (B, dim)
+        if self.local_dim:
+            local = local_of(features, "PCMEHead")
+            attended, _ = self.mean_attention(local, features.mask)
+            mean = mean + torch.sigmoid(self.mean_fc(attended[:, 0]))
+            attended, _ = self.spread_attention(local, features.mask)
+            log_std = log_std + self.spread_fc(attended[:, 0])
+        return Gaussian.from_log_std(normalize(self.mean_norm(mean), dim=1), log_std)
+
+    def _dropped(self, features: Features) -> Features:
+        if not (self.training and self.dropout.p):
+            return features
+        local = None if features.local is None else self.dropout(features.local)
+        return Features(self.dropout(features.pooled), local, features.mask)
+
+    @torch.no_grad()
+    def _start(self, log_sigma: float) -> None:
+        linears = [m for m in (self.spread, getattr(self, "spread_fc", None)) if isinstance(m, nn.Linear)]
+        if not linears:
+            raise InputError("log_sigma sets the bias of a linear map, but the spread has none; set it in your module")
+        for linear in linears:
+            linear.weight.mul_(0.1)
+            linear.bias.zero_()
+        linears[-1].bias.fill_(log_sigma)
+
+
+def _linear(in_dim: int, dim: int) -> nn.Linear:
+    linear = nn.Linear(in_dim, dim)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear

@@ -1,0 +1,86 @@
+"""Image models of the transformers library."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from PIL import Image
+from torch import Tensor, nn
+
+from halation._errors import InputError
+from halation.encoders._features import Features
+from halation.encoders._frozen import Freezable
+from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
+
+__all__ = ["HubImage"]
+
+_TOWERS = {  # of models of images and text, the part that sees images
+    "clip": "CLIPVisionModelWithProjection",
+    "clip_vision_model": "CLIPVisionModelWithProjection",
+    "siglip": "SiglipVisionModel",
+    "siglip_vision_model": "SiglipVisionModel",
+}
+
+
+class HubImage(Freezable):
+    """An image model of transformers: CLIP's or SigLIP's image tower, DINOv2, ViT, ResNet and their like.
+
+    `source` is a name on the Hugging Face hub or a folder. local (B, cells, d) = patch tokens without the class and
+    register tokens, or the cells of a feature map, row by row; pooled = the model's own (CLIP: the projected embedding
+    that is compared with text; ViT: the class token; ResNet: the mean). `trainable=False` keeps the model as it is.
+    """
+
+    def __init__(self, source: str | os.PathLike[str], *, trainable: bool = True) -> None:
+        super().__init__()
+        library = hub("an image model of transformers")
+        self.model, kind = load_model(library, source, "vision", _TOWERS)
+        read, options = library.AutoImageProcessor.from_pretrained, load_options(source)
+        self._processor: Any = attempt(
+            library, source, "the image processor", lambda: read(source, backend="pil", **options)
+        )
+        inner = self.model.config
+        self._patch = getattr(inner, "patch_size", None)
+        widths = getattr(inner, "hidden_sizes", None)
+        self.local_dim = int(widths[-1] if widths else inner.hidden_size)
+        self.pooled_dim = int(inner.projection_dim) if kind.startswith("clip") else self.local_dim
+        for name, parameter in self.model.named_parameters():
+            if name.endswith("mask_token"):  # serves pretraining only; it would never get a gradient
+                parameter.requires_grad_(False)
+        if not trainable:
+            self.freeze()
+
+    def preprocess(self, image: Image.Image) -> Tensor:
+        """A picture → (3, H, W), as the model's own processor prepares it."""
+        pixels: Tensor = self._processor(image.convert("RGB"), return_tensors="pt")["pixel_values"]
+        return pixels[0]
+
+    def forward(self, images: Tensor) -> Features:
+        """images (B, 3, H, W) → pooled (B, pooled_dim), local (B, cells, local_dim)."""
+        with self.learning():
+            out = self.model(pixel_values=images)
+            last: Tensor = out.last_hidden_state
+            is_map = last.ndim == 4  # (B, d, h, w), else tokens (B, n, d)
+            marks = 0 if is_map else self._marks(last, images)
+            local = last.flatten(2).transpose(1, 2) if is_map else last[:, marks:]
+            pooled = getattr(out, "image_embeds", None)
+            if pooled is None:
+                pooled = getattr(out, "pooler_output", None)
+            if pooled is None:
+                pooled = last[:, 0] if marks else local.mean(1)
+            return Features(pooled.flatten(1), local)
+
+    def layers(self) -> list[nn.Module]:
+        """From the input to the output."""
+        return layers_of(self.model)
+
+    def _marks(self, tokens: Tensor, images: Tensor) -> int:
+        """How many class and register tokens stand before the patches."""
+        if not isinstance(self._patch, int):
+            return 0
+        marks = tokens.shape[1] - (images.shape[2] // self._patch) * (images.shape[3] // self._patch)
+        if marks < 0:
+            raise InputError(
+                f"{tokens.shape[1]} tokens for images of {tuple(images.shape[2:])} in patches of {self._patch}"
+            )
+        return marks

@@ -1,0 +1,59 @@
+"""Image features somebody has computed before: nothing to learn here, everything in the head."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
+
+from halation._errors import InputError
+from halation.encoders._features import Features
+
+__all__ = ["Precomputed"]
+
+
+class Precomputed(nn.Module):
+    """Takes features as the dataset loaded them and gives them in float32.
+
+    pooled (B, pooled_dim), local (B, cells, local_dim) or None with local_dim 0. `grid`: the cells of a square picture
+    averaged into grid × grid of them; 0 leaves them as they are.
+
+    >>> Precomputed(4)(Features(torch.zeros(2, 4, dtype=torch.float16))).pooled.dtype
+    torch.float32
+    """
+
+    def __init__(self, pooled_dim: int, local_dim: int = 0, *, grid: int = 0) -> None:
+        super().__init__()
+        self.pooled_dim, self.local_dim, self.grid = pooled_dim, local_dim, grid
+
+    def forward(self, features: Features) -> Features:
+        """The same features in float32, checked for their widths."""
+        pooled, local, mask = features
+        if pooled.shape[-1] != self.pooled_dim:
+            raise InputError(f"the features have {pooled.shape[-1]} dimensions, the model expects {self.pooled_dim}")
+        if not self.local_dim:
+            return Features(pooled.to(torch.float32))
+        if local is None:
+            raise InputError(f"the model expects local features of {self.local_dim} dimensions, the data have none")
+        if local.shape[-1] != self.local_dim:
+            raise InputError(f"local features have {local.shape[-1]} dimensions, the model expects {self.local_dim}")
+        local = local.to(torch.float32)
+        return Features(pooled.to(torch.float32), *((_coarser(local, self.grid), None) if self.grid else (local, mask)))
+
+    def layers(self) -> list[nn.Module]:
+        """None: nothing learns."""
+        return []
+
+    def extra_repr(self) -> str:
+        return f"pooled_dim={self.pooled_dim}, local_dim={self.local_dim}, grid={self.grid}"
+
+
+def _coarser(local: Tensor, grid: int) -> Tensor:
+    """(B, side², d) → (B, grid², d): means over neighbouring cells."""
+    side = math.isqrt(local.shape[1])
+    if side * side != local.shape[1] or grid > side:
+        raise InputError(f"{local.shape[1]} cells cannot be averaged into {grid} × {grid}; they are no larger square")
+    picture = local.transpose(1, 2).reshape(len(local), -1, side, side)  # (B, d, side, side)
+    return adaptive_avg_pool2d(picture, grid).flatten(2).transpose(1, 2)

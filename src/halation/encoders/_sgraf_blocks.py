@@ -1,0 +1,186 @@
+"""Scoring every image against every caption in blocks, forwards and backwards, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+__all__ = ["Inputs", "Layout", "score_blocks"]
+
+TARGET = 1 << 20  # numbers of a block's largest tensor (images, words, D): it should stay in the cache
+WORDS = 64  # of a block at least, where there are as many: enough for a matrix product to be one
+SPARSE = 0.25  # below this share of pairs with a gradient, only those pairs are gone through again
+
+
+class Inputs(NamedTuple):
+    """What pairs are scored from, as `score_blocks` takes it or as one block sees it."""
+
+    regions: Tensor  # (n, r, D)
+    images: Tensor  # (n, D) the image as a whole
+    words: Tensor  # (all words, D); in a block (1 or n, k·length, D)
+    captions: Tensor  # (m, D) the caption as a whole; in a block (1 or n, k, D)
+    products: Tensor  # (n, r, r) of the regions with each other; carries no gradient of its own
+    scratch: Tensor | None = None  # room for a block's largest tensor
+
+
+class Layout(NamedTuple):
+    """Where captions have their words, and how blocks are cut."""
+
+    starts: Tensor  # (m,) row of each caption's first word, on the host
+    lengths: Tensor  # (m,) on the host
+    separable: bool  # a pair's score depends on the pair alone: images may be cut up, and pairs picked out
+    memory: int  # bytes that may be kept for the backward pass; what goes beyond is computed twice
+
+
+# inputs of a block, the length of its captions, parameters → scores (n, k) and statistics (k, 2) or None
+Core = Callable[[Inputs, int, tuple[Tensor, ...]], tuple[Tensor, Tensor | None]]
+
+
+def score_blocks(
+    core: Core, layout: Layout, inputs: Inputs, parameters: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor | None]:
+    """Scores (n, m) of every image and caption, and the statistics (m, 2) of every caption where `core` gives some."""
+    result: tuple[Tensor, Tensor] = _Blocks.apply(core, layout, *inputs[:5], *parameters)  # type: ignore[no-untyped-call]
+    scores, statistics = result
+    return scores, statistics if statistics.numel() else None
+
+
+class _Block(NamedTuple):
+    images: slice
+    captions: Tensor  # (k,)
+    words: Tensor  # (k·length,)
+    length: int
+
+    def cut(self, inputs: Inputs) -> Inputs:
+        return Inputs(
+            inputs.regions[self.images],
+            inputs.images[self.images],
+            inputs.words[self.words][None],
+            inputs.captions[self.captions][None],
+            inputs.products[self.images],
+        )
+
+    def kept_bytes(self, inputs: Inputs, width: int) -> int:
+        """About what autograd keeps of this block; `width` is the sum of the parameters' rows."""
+        _, r, dim = inputs.regions.shape
+        images = int(self.images.stop - self.images.start)
+        return images * len(self.words) * (dim + 2 * r + 2 * width) * inputs.regions.element_size()
+
+
+def _blocks(layout: Layout, inputs: Inputs) -> Iterator[_Block]:
+    n, _, dim = inputs.regions.shape
+    for length in sorted(set(layout.lengths.tolist())):
+        members = (layout.lengths == length).nonzero()[:, 0]
+        together = max(1, WORDS // length)
+        images = max(1, min(n, TARGET // (together * length * dim))) if layout.separable else n
+        together = max(1, TARGET // (images * length * dim))
+        for part in torch.split(members, together):
+            words = (layout.starts[part][:, None] + torch.arange(length)).flatten()
+            for start in range(0, n, images):
+                yield _Block(slice(start, min(n, start + images)), part, words, length)
+
+
+class _Blocks(torch.autograd.Function):
+    """Blocks within the memory keep their graphs; the others are computed again on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, core: Core, layout: Layout, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, parameters = Inputs(*tensors[:5]), tensors[5:]
+        scores = inputs.regions.new_empty(len(inputs.regions), len(layout.lengths))
+        statistics = inputs.regions.new_empty(len(layout.lengths), 2)
+        noted = False
+        training = any(ctx.needs_input_grad)
+        width = sum(p.shape[0] for p in parameters if p.ndim == 2)
+        left = layout.memory if training else 0
+        scratch = inputs.regions.new_empty(TARGET)
+        kept: list[tuple[_Block, tuple[Tensor, ...], Tensor] | _Block] = []
+        for block in _blocks(layout, inputs):
+            left -= block.kept_bytes(inputs, width)
+            cut = block.cut(inputs)
+            leaves = _leaves(cut, parameters) if left > 0 else (*cut[:5], *parameters)
+            with torch.set_grad_enabled(left > 0):
+                out, seen = core(Inputs(*leaves[:5])._replace(scratch=scratch), block.length, leaves[5:])
+            scores[block.images, block.captions] = out.detach()
+            if seen is not None:
+                statistics[block.captions], noted = seen.detach(), True
+            kept.append((block, leaves, out) if left > 0 else block)
+        if training:
+            ctx.core, ctx.layout, ctx.kept = core, layout, kept
+            ctx.save_for_backward(*tensors)
+        statistics = statistics if noted else statistics[:0]
+        ctx.mark_non_differentiable(statistics)
+        return scores, statistics
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, parameters = Inputs(*ctx.saved_tensors[:5]), ctx.saved_tensors[5:]
+        sums = tuple(torch.zeros_like(x) for x in inputs[:4])
+        totals = [torch.zeros_like(p) for p in parameters]
+        if ctx.layout.separable and torch.count_nonzero(grad) < SPARSE * grad.numel():
+            ctx.kept = None
+            _through_pairs(ctx.core, ctx.layout, inputs, parameters, grad, sums, totals)
+            return None, None, *sums, None, *totals
+        kept, ctx.kept = ctx.kept, None
+        for entry in kept if kept is not None else _blocks(ctx.layout, inputs):
+            if isinstance(entry, _Block):
+                block, leaves = entry, _leaves(entry.cut(inputs), parameters)
+                with torch.enable_grad():
+                    out, _ = ctx.core(Inputs(*leaves[:5]), block.length, leaves[5:])
+            else:
+                block, leaves, out = entry
+            got = _gradients(out, leaves, grad[block.images, block.captions])
+            sums[0][block.images] += got[0]
+            sums[1][block.images] += got[1]
+            sums[2][block.words] += got[2][0]
+            sums[3][block.captions] += got[3][0]
+            for total, g in zip(totals, got[4:], strict=True):
+                total += g
+        return None, None, *sums, None, *totals
+
+
+def _leaves(inputs: Inputs, parameters: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    *learn, products, _ = inputs
+    free = [x.detach().requires_grad_() for x in (*learn, *parameters)]
+    return (*free[:4], products, *free[4:])
+
+
+def _gradients(out: Tensor, leaves: tuple[Tensor, ...], grad: Tensor) -> tuple[Tensor, ...]:
+    """With respect to the leaves but the products."""
+    return torch.autograd.grad(out, (*leaves[:4], *leaves[5:]), grad)
+
+
+def _through_pairs(
+    core: Core,
+    layout: Layout,
+    inputs: Inputs,
+    parameters: tuple[Tensor, ...],
+    grad: Tensor,
+    sums: tuple[Tensor, ...],
+    totals: list[Tensor],
+) -> None:
+    """The pairs that carry a gradient alone: a hinge on the hardest negatives leaves at most three in a row."""
+    pairs = grad.nonzero().cpu()  # (p, 2) image, caption
+    _, r, dim = inputs.regions.shape
+    lengths = layout.lengths[pairs[:, 1]]
+    for length in sorted(set(lengths.tolist())):
+        for part in torch.split(pairs[lengths == length], max(1, TARGET // ((r + length) * dim))):
+            i, j = part.unbind(dim=1)
+            rows = layout.starts[j][:, None] + torch.arange(length)  # (p, length)
+            cut = Inputs(
+                inputs.regions[i], inputs.images[i], inputs.words[rows], inputs.captions[j][:, None], inputs.products[i]
+            )
+            leaves = _leaves(cut, parameters)
+            with torch.enable_grad():
+                out, _ = core(Inputs(*leaves[:5]), length, leaves[5:])
+            got = _gradients(out, leaves, grad[i, j][:, None])
+            sums[0].index_add_(0, i.to(grad.device), got[0])
+            sums[1].index_add_(0, i.to(grad.device), got[1])
+            sums[2].index_add_(0, rows.flatten().to(grad.device), got[2].flatten(0, 1))
+            sums[3].index_add_(0, j.to(grad.device), got[3][:, 0])
+            for total, g in zip(totals, got[4:], strict=True):
+                total += g

@@ -1,0 +1,103 @@
+"""SGRAF's local alignments, forwards and backwards by hand: one large tensor kept where autograd keeps six."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import leaky_relu_, linear
+
+__all__ = ["local_alignments"]
+
+SLOPE, SHARPNESS, EPS = 0.1, 9.0, 1e-8
+
+
+def local_alignments(
+    regions: Tensor,
+    products: Tensor,
+    words: Tensor,
+    length: int,
+    weight: Tensor,
+    bias: Tensor,
+    scratch: Tensor | None = None,
+) -> Tensor:
+    """W (context − word)² + b for every image and word, the context being what the word attends to in the image.
+
+        A = LeakyReLU(V Tᵀ), each region's row brought to length 1 over the words of one caption;
+        context = L2(Σ_regions softmax_regions(9 A) V)
+
+    regions (n, r, D); products (n, r, r) = V Vᵀ, which many blocks share; words (1, k·length, D), k captions of that
+    length for every image, or (n, k·length, D), each image's own; weight (S, D), bias (S,) → (n, k·length, S).
+    `scratch` (numbers,) saves the allocation of the largest tensor where no gradient is wanted.
+    Diao et al., AAAI 2021.
+    """
+    result: Tensor = _Local.apply(regions, products, words, length, weight, bias, scratch)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Local(torch.autograd.Function):
+    """Lengths of contexts come from the regions' products with each other, so nothing but products is D wide."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        regions: Tensor,
+        products: Tensor,
+        words: Tensor,
+        length: int,
+        weight: Tensor,
+        bias: Tensor,
+        scratch: Tensor | None,
+    ) -> Tensor:
+        n, r, dim = regions.shape
+        if len(words) == 1:
+            seen = linear(regions.reshape(n * r, dim), words[0]).view(n, r, -1)  # (n, r, k·length)
+        else:
+            seen = regions @ words.transpose(1, 2)
+        seen = leaky_relu_(seen, SLOPE)
+        grouped = seen.view(n, r, -1, length)
+        lengths = torch.linalg.vector_norm(grouped, dim=3, keepdim=True)  # (n, r, k, 1)
+        grouped.div_((lengths + EPS).div_(SHARPNESS))
+        attention = seen.softmax(dim=1)
+        along = products @ attention  # (n, r, k·length): regions · contexts
+        sizes = (along * attention).sum(dim=1, keepdim=True).clamp_(min=0).sqrt_()  # (n, 1, k·length)
+        attention.div_(sizes + EPS)  # now it gives contexts of length 1
+        said, size = words.expand(n, -1, -1), n * words.shape[1] * dim
+        if not any(ctx.needs_input_grad):
+            room = None if scratch is None or len(scratch) < size else scratch[:size].view(n, -1, dim)
+            difference = torch.baddbmm(said, attention.transpose(1, 2), regions, beta=-1, out=room)
+            return linear(difference.square_(), weight, bias)
+        difference = torch.baddbmm(said, attention.transpose(1, 2), regions, beta=-1)
+        ctx.save_for_backward(regions, words, weight, seen, lengths, attention, along, sizes, difference)
+        return linear(difference.square(), weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        regions, words, weight, seen, lengths, attention, along, sizes, difference = ctx.saved_tensors
+        n, r, dim = regions.shape
+        flat = grad.reshape(-1, grad.shape[2])
+        g_weight = flat.T @ difference.square().view(-1, dim)
+        g = (flat @ (2 * weight)).view_as(difference).mul_(difference)  # with respect to context − word
+        shared = len(words) == 1
+        g_words = -(g.sum(dim=0, keepdim=True) if shared else g)
+        g_seen = regions @ g.transpose(1, 2)  # (n, r, k·length)
+        radial = (g_seen * attention).sum(dim=1, keepdim=True).div_(sizes.clamp(min=EPS))  # context · g, over its size
+        softmax_scale = sizes + EPS  # attention times this is the softmax again
+        g_regions = attention @ g - ((attention * (radial * softmax_scale)) @ attention.transpose(1, 2)) @ regions
+        g_seen.addcmul_(along, radial, value=-1).mul_(attention)  # through the length, then through the softmax:
+        g_seen.addcmul_(attention, g_seen.sum(dim=1, keepdim=True).mul_(softmax_scale), value=-1)
+        grouped, g_grouped = seen.view(n, r, lengths.shape[2], -1), g_seen.view(n, r, lengths.shape[2], -1)
+        radial = (grouped * g_grouped).sum(dim=3, keepdim=True).div_(SHARPNESS * lengths.clamp(min=EPS))
+        g_grouped.div_((lengths + EPS).div_(SHARPNESS)).sub_(grouped * radial)
+        g_seen = torch.ops.aten.leaky_relu_backward(g_seen, seen, SLOPE, False)
+        if shared:
+            g_flat = g_seen.view(n * r, -1)
+            g_regions += (g_flat @ words[0]).view_as(g_regions)
+            g_words += g_flat.T @ regions.reshape(n * r, dim)
+        else:
+            g_regions += g_seen @ words
+            g_words += g_seen.transpose(1, 2) @ regions
+        return g_regions, None, g_words, None, g_weight, flat.sum(dim=0), None

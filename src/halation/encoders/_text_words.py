@@ -1,0 +1,116 @@
+"""Captions as bags of words: the fastest text encoder, and the table of vectors that others begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from halation._errors import InputError
+from halation.encoders._features import Features, Tokens
+from halation.encoders._vocabulary import PADDING, Vocabulary
+
+__all__ = ["PooledWords", "WordTable", "drop_words"]
+
+
+class WordTable(nn.Module):
+    """A vector for every word: (B, L) numbers → (B, L, dim).
+
+    `vectors` (len(vocabulary), d) from `vectors_for` is what the table begins with; where d is not `dim`, a linear map
+    follows. Without it the table is drawn, of standard deviation 1/√dim. `trainable=False` keeps the table (the linear
+    map still learns). In training each word of a caption is left out with probability `dropout`.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        vectors: Tensor | None = None,
+        *,
+        dropout: float = 0.0,
+        trainable: bool = True,
+    ) -> None:
+        super().__init__()
+        if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(vocabulary)):
+            raise InputError(
+                f"vectors has shape {tuple(vectors.shape)}, but the vocabulary needs {len(vocabulary)} rows; "
+                "make them with vectors_for(vocabulary, source)"
+            )
+        if not 0 <= dropout < 1:
+            raise InputError(f"the share of words left out must be in [0, 1), not {dropout}")
+        self.dropout = dropout
+        width = dim if vectors is None else vectors.shape[1]
+        self.embedding = nn.Embedding(len(vocabulary), width, padding_idx=PADDING)
+        with torch.no_grad():
+            if vectors is None:
+                self.embedding.weight.normal_(std=dim**-0.5)
+                self.embedding.weight[PADDING] = 0
+            else:
+                self.embedding.weight.copy_(vectors)
+        self.embedding.weight.requires_grad_(trainable)
+        self.project = nn.Identity() if width == dim else nn.Linear(width, dim)
+
+    def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Word vectors (B, L, dim) and which of them are real (B, L)."""
+        if self.training and self.dropout:
+            tokens = drop_words(tokens, self.dropout)
+        return self.project(self.embedding(tokens.ids)), tokens.mask
+
+    def layers(self) -> list[nn.Module]:
+        return [self.embedding] if isinstance(self.project, nn.Identity) else [self.embedding, self.project]
+
+
+def drop_words(tokens: Tokens, share: float, generator: torch.Generator | None = None) -> Tokens:
+    """Captions with each word left out with probability `share`, the others moved up; one word always stays.
+
+    Without a generator the draw is torch's global one, as in any dropout.
+    """
+    draws = torch.rand(tokens.ids.shape, generator=generator, device=tokens.ids.device)  # (B, L)
+    draws = draws.masked_fill(~tokens.mask, 0)
+    kept = tokens.mask & ((draws >= share) | (draws == draws.amax(1, keepdim=True)))
+    mask, order = torch.sort(kept, dim=1, descending=True, stable=True)
+    longest = int(mask.sum(1).max())
+    return tokens._replace(ids=tokens.ids.gather(1, order)[:, :longest], mask=mask[:, :longest])
+
+
+class PooledWords(nn.Module):
+    """A caption as its words: pooled = maximum and mean of the word vectors side by side, local = the word vectors.
+
+    tokens (B, L) → pooled (B, 2·dim), local (B, L, dim). In training each word is left out with probability `dropout`.
+
+    >>> words = PooledWords(Vocabulary(["dog", "cat"]), dim=8)
+    >>> words(words.tokenize(["dog and cat", "dog"])).pooled.shape
+    torch.Size([2, 16])
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        vectors: Tensor | None = None,
+        dropout: float = 0.15,
+        *,
+        trainable: bool = True,
+    ) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.pooled_dim, self.local_dim = 2 * dim, dim
+        self.table = WordTable(vocabulary, dim, vectors, dropout=dropout, trainable=trainable)
+
+    def tokenize(self, captions: Sequence[str]) -> Tokens:
+        """Captions → numbers (B, L)."""
+        return self.vocabulary.encode(captions)
+
+    def forward(self, tokens: Tokens) -> Features:
+        """tokens (B, L) → pooled (B, 2·dim), local (B, L, dim)."""
+        local, mask = self.table(tokens)
+        shares = mask.to(local.dtype) / mask.sum(1, keepdim=True)  # (B, L)
+        mean = torch.bmm(shares[:, None], local)[:, 0]  # (B, dim); a product is the fastest mean there and back
+        padding = torch.zeros_like(shares).masked_fill_(~mask, -torch.inf)
+        highest = (local + padding[:, :, None]).max(1).values
+        return Features(torch.cat([highest, mean], dim=1), local, mask)
+
+    def layers(self) -> list[nn.Module]:
+        """From the input to the output."""
+        return self.table.layers()

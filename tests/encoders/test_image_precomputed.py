@@ -1,0 +1,31 @@
+"""Features from files."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from halation import InputError
+from halation.encoders._features import Features
+from halation.encoders._image_precomputed import Precomputed
+
+
+def test_features_come_out_as_they_went_in_but_in_float32() -> None:
+    pooled, local = torch.randn(2, 3).half(), torch.randint(-127, 127, (2, 4, 5), dtype=torch.int8)
+    out = Precomputed(3, 5)(Features(pooled, local))
+    assert out.pooled.dtype == torch.float32 and torch.equal(out.pooled, pooled.float())
+    assert out.local is not None and torch.equal(out.local, local.float()) and out.mask is None
+    assert Precomputed(3)(Features(pooled, local)).local is None
+
+
+@pytest.mark.parametrize(
+    ("features", "says"),
+    [
+        (Features(torch.zeros(2, 4), torch.zeros(2, 1, 5)), "expects 3"),
+        (Features(torch.zeros(2, 3)), "the data have none"),
+        (Features(torch.zeros(2, 3), torch.zeros(2, 1, 4)), "expects 5"),
+    ],
+)
+def test_features_of_another_width_are_refused(features: Features, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Precomputed(3, 5)(features)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import Tensor
 
 import halation
 from bench.captions import coco_like
-from bench.measuring import peak_mb, seconds
+from bench.measuring import peak_mb, seconds, side_by_side
 from bench.results import Row
 from halation import Gaussian, losses, similarity
 
@@ -123,23 +122,30 @@ def _daa_against_direct() -> Iterator[Row]:
     for temperature, bar in ((1e-3, 50), (1e-2, 10)):
         scores = SPREADS["uniform on (0, 1)"](B)
         agreement = _gradient_difference(scores[:128, :128], temperature)
-        _daa_step(_ours, scores, temperature)()
-        ours = seconds(_daa_step(_ours, scores, temperature), 10)
-        theirs = seconds(_daa_step(direct_daa, scores, temperature), 2)
+        steps = {form: _daa_step(form, scores, temperature) for form in (_ours, direct_daa, banded_daa)}
+        ours, theirs = side_by_side(steps[_ours], steps[direct_daa])
         yield _time_row(f"DAA forward + backward, B = {B}, τ = {temperature:g}, uniform on (0, 1)", ours, theirs, bar)
-        band = seconds(_daa_step(banded_daa, scores, temperature), 3)
-        yield _time_row("— the same against the band", ours, band)
+        yield _time_row("— the same against the band", *side_by_side(steps[_ours], steps[banded_daa]))
+        yield _on_one_thread(steps[_ours], steps[direct_daa])
         yield Row("losses", "— gradient against the direct form in float64, B = 128", f"{agreement:.1e} of its maximum")
         for name in list(SPREADS)[1:]:
             other = SPREADS[name](B)
-            ours = seconds(_daa_step(_ours, other, temperature), 5)
-            band = seconds(_daa_step(banded_daa, other, temperature), 2)
+            ours, band = side_by_side(_daa_step(_ours, other, temperature), _daa_step(banded_daa, other, temperature))
             yield _time_row(f"— {name} (the direct form costs the same whatever the scores)", ours, theirs)
             yield _time_row(f"— {name}, against the band", ours, band)
     mine, direct = peak_mb(_daa_peak, "ours", B), peak_mb(_daa_peak, "direct", B)
     yield Row("losses", f"— peak memory, B = {B}", f"{mine:,.0f} MB", f"{direct:,.0f} MB", direct / mine, 50)
     kept, kept_theirs = _elsewhere(KEEPING)
     yield _time_row(f"— B = {B}, τ = 0.001, uniform, an allocator that keeps what is freed", kept, kept_theirs, 50)
+
+
+def _on_one_thread(ours: Callable[[], None], theirs: Callable[[], None]) -> Row:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # the compiled loops of the losses take no more threads than torch
+    try:
+        return _time_row("— the same on one thread", *side_by_side(ours, theirs))
+    finally:
+        torch.set_num_threads(before)
 
 
 def _gradient_difference(scores: Tensor, temperature: float) -> float:
@@ -219,9 +225,7 @@ def _elsewhere(environment: dict[str, str]) -> tuple[float, float]:
 
 def _time_both(sender: Any) -> None:
     scores = SPREADS["uniform on (0, 1)"](B)
-    _daa_step(_ours, scores, 1e-3)()
-    ours = seconds(_daa_step(_ours, scores, 1e-3), 10)
-    sender.send((ours, seconds(_daa_step(direct_daa, scores, 1e-3), 2)))
+    sender.send(side_by_side(_daa_step(_ours, scores, 1e-3), _daa_step(direct_daa, scores, 1e-3)))
 
 
 # --- samples ---
@@ -251,8 +255,7 @@ def _sample_step(form: str, n: int) -> Callable[[], None]:
 
 
 def _soft_contrastive() -> Iterator[Row]:
-    _sample_step("ours", 128)()
-    ours, theirs = seconds(_sample_step("ours", 128), 5), seconds(_sample_step("broadcast", 128), 1)
+    ours, theirs = side_by_side(_sample_step("ours", 128), _sample_step("broadcast", 128), repeats=2)
     yield _time_row(
         "soft_contrastive forward + backward, B = 128, J = 7, D = 1024, against the broadcast", ours, theirs, 50
     )
@@ -270,15 +273,14 @@ def _sample_peak(ready: Callable[[], None], form: str, n: int) -> None:
 def _match_probability() -> Iterator[Row]:
     z, w = torch.randn(1000, 7, 1024, generator=_seeded(1)) / 32, torch.randn(5000, 7, 1024, generator=_seeded(2)) / 32
     with torch.no_grad():
-        similarity.match_probability(z[:100], w[:100], scale=15.0, shift=15.0)
-        ours = seconds(lambda: similarity.match_probability(z, w, scale=15.0, shift=15.0), 2) / 5e6
 
         def broadcast() -> None:
             for i in range(0, 64, 8):
                 differences = z[i : i + 8, None, :, None, :] - w[None, :64, None, :, :]
                 torch.sigmoid(15 - 15 * (differences.square().sum(dim=-1) + 1e-6).sqrt()).mean(dim=(2, 3))
 
-        theirs = seconds(broadcast, 3) / 64**2
+        ours, theirs = side_by_side(lambda: similarity.match_probability(z, w, scale=15.0, shift=15.0), broadcast)
+        ours, theirs = ours / 5e6, theirs / 64**2
     what = "match_probability of 1,000 × 5,000, J = 7, D = 1024, per pair, against the broadcast"
     yield Row("losses", what, f"{ours * 1e6:.2f} µs", f"{theirs * 1e6:.1f} µs", theirs / ours, 50)
 
@@ -286,13 +288,7 @@ def _match_probability() -> Iterator[Row]:
 def _csd() -> Iterator[Row]:
     draw = lambda n, seed: torch.randn(n, 1024, generator=_seeded(seed))  # noqa: E731
     a, b = Gaussian(draw(5000, 1), draw(5000, 2)), Gaussian(draw(25000, 3), draw(25000, 4))
-    ours = theirs = math.inf
-    for _ in range(4):  # turn about: a shared machine slows both
-        start = time.perf_counter()
-        a.mean @ b.mean.T
-        middle = time.perf_counter()
-        similarity.csd(a, b)
-        theirs, ours = min(theirs, middle - start), min(ours, time.perf_counter() - middle)
+    ours, theirs = side_by_side(lambda: similarity.csd(a, b), lambda: a.mean @ b.mean.T)
     what = "csd of 5,000 × 25,000, D = 1024, against a bare float32 matrix product (bar: at most 1.5 × its time)"
     yield Row("losses", what, f"{ours:.2f} s", f"{theirs:.2f} s", theirs / ours, 1 / 1.5)
 

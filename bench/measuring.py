@@ -22,6 +22,13 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     return min(times)
 
 
+def side_by_side(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:
+    """The best of as many repeats of either, turn about, after one of ours to warm up: what slows one slows both."""
+    ours()
+    pairs = [(seconds(ours, 1), seconds(theirs, 1)) for _ in range(repeats)]
+    return min(mine for mine, _ in pairs), min(other for _, other in pairs)
+
+
 def peak_mb(work: Callable[..., Any], *arguments: Any) -> float:
     """Megabytes that `work(*arguments)` adds, at its peak, to a process that has its inputs already.
 

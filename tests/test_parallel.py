@@ -82,3 +82,10 @@ def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> No
             threads()
     monkeypatch.delenv("HALATION_THREADS")
     assert threads() >= 1
+
+
+def test_a_caller_may_ask_for_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALATION_THREADS", "4")
+    names: set[str] = set()
+    over_rows(50, lambda start, stop: names.add(threading.current_thread().name), per_task=1, at_most=1)
+    assert names == {threading.current_thread().name}

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
-    from halation import evaluation, gaussian, losses, metrics, relevance, semantics, similarity, studies
+    from halation import (
+        distributed,
+        evaluation,
+        gaussian,
+        losses,
+        metrics,
+        relevance,
+        semantics,
+        similarity,
+        studies,
+    )
     from halation._errors import HalationError, InputError, MissingExtra
     from halation.evaluation import Report, compare, evaluate
     from halation.gaussian import Gaussian
@@ -32,6 +42,7 @@ __all__ = [
     "Truth",
     "caption_relevance",
     "compare",
+    "distributed",
     "evaluate",
     "evaluation",
     "gaussian",
@@ -54,6 +65,7 @@ __getattr__, __dir__ = lazy(
         "Truth": "halation.relevance",
         "caption_relevance": "halation.semantics",
         "compare": "halation.evaluation",
+        "distributed": "halation.distributed",
         "evaluate": "halation.evaluation",
         "evaluation": "halation.evaluation",
         "gaussian": "halation.gaussian",

@@ -53,13 +53,15 @@ def threads() -> int:
     return int(wish)
 
 
-def over_rows(rows: int, work: Callable[[int, int], None], per_task: int | None = None) -> None:
-    """Call `work(start, stop)` for consecutive ranges that cover 0..rows, on `threads()` threads.
+def over_rows(
+    rows: int, work: Callable[[int, int], None], per_task: int | None = None, at_most: int | None = None
+) -> None:
+    """Call `work(start, stop)` for consecutive ranges that cover 0..rows, on `threads()` threads, or `at_most` so many.
 
     Ranges are small (four per thread unless `per_task` says otherwise) so that uneven rows balance out.
     `work` must write to disjoint rows. The first exception is raised here, when no thread works any more.
     """
-    workers = threads()
+    workers = threads() if at_most is None else min(threads(), at_most)
     step = per_task or max(1, -(-rows // (4 * workers)))
     ranges = [(start, min(start + step, rows)) for start in range(0, rows, step)]
     if workers == 1 or len(ranges) <= 1 or getattr(_here, "working", False):

@@ -17,12 +17,12 @@ from halation.distributed import gather, keyed_noise
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-def run(sizes: list[int], folder: Path) -> list[dict[str, torch.Tensor]]:
+def run(sizes: list[int], folder: Path, what: str = "losses") -> list[dict[str, torch.Tensor]]:
     spread = ",".join(map(str, sizes))
     outs = [folder / f"{spread}-{rank}.safetensors" for rank in range(len(sizes))]
     workers = [
         subprocess.Popen(
-            [sys.executable, SCRIPT, str(rank), spread, folder / f"meet-{spread}", out],
+            [sys.executable, SCRIPT, str(rank), spread, folder / f"meet-{spread}", out, what],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -60,6 +60,21 @@ def test_the_gradients_of_the_whole_batch_are_not_trivial(alone: dict[str, torch
         ), name
 
 
+def test_parts_that_do_not_fit_together_are_named_on_every_process(tmp_path: Path) -> None:
+    """In place of a collective that hangs, or of numbers that are read as others."""
+    for said in run([1, 1], tmp_path, "misfits"):
+        errors = bytes(said["errors"].tolist()).decode()
+        assert (
+            "process 0: a tensor torch.float32 of shape (2, 3); process 1: a tensor torch.float32 of shape (2, 4)"
+            in errors
+        )
+        assert "of shape (2, 3); process 1: a tensor torch.float32 of shape (6,)" in errors
+        assert "of shape ();" in errors
+        assert "a single number is gathered as x[None]" in errors
+        assert "torch.float32 of shape (2, 3); process 1: a tensor torch.float64 of shape (2, 3)" in errors
+        assert "a Gaussian of points torch.float32 of shape (2, 3); process 1: a Gaussian torch.float32" in errors
+
+
 def test_without_other_processes_gathering_changes_nothing() -> None:
     x = torch.ones(2, 3)
     g = Gaussian.point(x)
@@ -84,6 +99,13 @@ def test_keyed_noise_is_standard_normal_and_independent() -> None:
     deviation = z.numel() ** -0.5
     for shifted in (z.roll(1, 0), z.roll(1, 1), z.roll(1, 2), keyed_noise(torch.arange(100), 10, 100, seed=1)):
         assert abs((z * shifted).mean().item()) < 4.5 * deviation
+
+
+def test_one_seed_for_both_sides_would_draw_the_same_noise() -> None:
+    keys = torch.arange(5)
+    assert torch.equal(keyed_noise(keys, 3, 4, seed=2), keyed_noise(keys, 3, 4, seed=2))
+    images, captions = (keyed_noise(keys, 200, 50, 2 * 3 + side) for side in (0, 1))
+    assert abs((images * captions).mean().item()) < 0.03
 
 
 def test_keys_that_are_no_numbers_are_refused() -> None:

@@ -1,6 +1,7 @@
 """One training step of a toy model on a part of a batch; run once per process by test_distributed.py.
 
-python two_processes.py RANK SIZES RENDEZVOUS OUT      # SIZES: how many items each process holds, e.g. 5,3
+python two_processes.py RANK SIZES RENDEZVOUS OUT WHAT   # SIZES: how many items each process holds, e.g. 5,3;
+                                                         # WHAT: losses, or misfits (parts that cannot be gathered)
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from halation import Gaussian, losses, similarity
+from halation import Gaussian, InputError, losses, similarity
 from halation.distributed import gather, keyed_noise
 
 DIM, HIDDEN = 6, 5
@@ -80,20 +81,38 @@ def step(rank: int, sizes: list[int]) -> dict[str, Tensor]:
     return result
 
 
+def misfits(rank: int) -> dict[str, Tensor]:
+    """What is said of parts that differ between the processes."""
+    cases: list[tuple[Tensor | Gaussian, Tensor | Gaussian]] = [
+        (torch.ones(2, 3), torch.ones(2, 4)),
+        (torch.ones(2, 3), torch.ones(6)),
+        (torch.tensor(1.0), torch.tensor(2.0)),
+        (torch.ones(2, 3), torch.ones(2, 3).double()),
+        (Gaussian.point(torch.ones(2, 3)), Gaussian(torch.ones(2, 3), torch.ones(2, 3))),
+    ]
+    said = []
+    for case in cases:
+        try:
+            gather(case[rank])
+        except InputError as error:
+            said.append(str(error))
+    return {"errors": torch.tensor(list("\n".join(said).encode()), dtype=torch.uint8)}
+
+
 def fake() -> tuple[Gaussian, Gaussian, Tensor]:
     """Something to read the names of the losses from."""
     g = Gaussian(torch.randn(4, HIDDEN), torch.zeros(4, HIDDEN))
     return g, g, torch.arange(4)
 
 
-def main(rank: int, sizes: list[int], rendezvous: str, out: str) -> None:
+def main(rank: int, sizes: list[int], rendezvous: str, out: str, what: str) -> None:
     torch.set_num_threads(1)
     if len(sizes) > 1:
         dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=len(sizes))
-    save_file(step(rank, sizes), out)
+    save_file(step(rank, sizes) if what == "losses" else misfits(rank), out)
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), [int(size) for size in sys.argv[2].split(",")], sys.argv[3], sys.argv[4])
+    main(int(sys.argv[1]), [int(size) for size in sys.argv[2].split(",")], *sys.argv[3:])

@@ -188,3 +188,12 @@ def test_detach_and_to_reach_both_tensors() -> None:
     g = Gaussian(torch.zeros(1, 1, requires_grad=True), torch.zeros(1, 1, requires_grad=True))
     assert g.detach().mean.requires_grad is False
     assert g.to(torch.float64).var.dtype == torch.float64
+
+
+def test_a_number_in_a_tensor_or_array_gives_one_item_as_a_plain_number_does() -> None:
+    g = clouds()
+    for index in (torch.tensor(2), np.array(2), np.int64(2), torch.tensor(-4)):
+        assert torch.equal(g[index].mean, g[2].mean)
+        assert len(g[index]) == 1
+    with pytest.raises(IndexError, match="item 6 of 6"):
+        g[torch.tensor(6)]

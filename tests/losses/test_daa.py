@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import halation
 from halation import InputError, metrics
-from halation.losses import DAA, SmoothAP, daa, smooth_ap, soft_rank
+from halation.losses import DAA, SmoothAP, _soft_rank, daa, smooth_ap, soft_rank
 
 GOLDEN = np.load(Path(__file__).resolve().parents[1] / "golden" / "losses" / "daa.npz")
 CASES = ["N4/wide", "N16/wide", "N16/symm"]
+
+
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "tensor operations"])
+def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to DAA: the compiled loop of the host, and the tensor operations that other devices take."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "compiled":
+            patch.setattr(_soft_rank, "on_host", lambda values: False)
+        yield
 
 
 def inputs(case: str, dtype: str, direction: str = "i2t") -> tuple[Tensor, Tensor, Tensor]:
@@ -250,10 +262,121 @@ def test_smooth_ap_is_average_precision_when_sharp() -> None:
     )
 
 
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32"), ("bfloat16", "float32")])
+def test_both_engines_agree_whatever_the_types(
+    hard: bool, dtypes: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, relevance = (x.detach() for x in random(19, 30, seed=7))
+    relevance = (relevance * 6).round() / 6
+    relevance[4] = 0.5
+    scores, relevance = (x.to(getattr(torch, name)) for x, name in zip((scores, relevance), dtypes, strict=True))
+    mask = torch.rand(19, 30, generator=torch.Generator().manual_seed(1)) < 0.7
+    mask[11] = False
+    for some in (None, mask):
+        results = []
+        for host in (True, False):
+            monkeypatch.setattr(_soft_rank, "on_host", lambda values, host=host: host)
+            leaf = scores.clone().requires_grad_()
+            loss = daa(leaf, relevance, 0.02, relevance_temperature=0 if hard else None, mask=some)
+            results.append((loss.detach(), torch.autograd.grad(loss, leaf)[0]))
+        assert results[0][0].dtype == results[1][0].dtype
+        torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-6, atol=0)
+        assert results[0][1].dtype == scores.dtype
+        scale = results[1][1].abs().max()
+        tolerance = 1e-2 if dtypes[0] == "bfloat16" else 2e-6
+        assert (results[0][1] - results[1][1]).abs().max() <= tolerance * scale
+
+
+def test_a_value_without_a_gradient_is_the_same_value() -> None:
+    scores, relevance = random(5, 12, seed=4)
+    torch.testing.assert_close(daa(scores.detach(), relevance, 0.02), daa(scores, relevance, 0.02).detach())
+    with torch.no_grad():
+        assert not daa(scores, relevance, 0.02).requires_grad
+
+
+def test_the_incoming_gradient_scales_the_outgoing() -> None:
+    scores, relevance = random(5, 12, seed=4)
+    (one,) = torch.autograd.grad(daa(scores, relevance, 0.02), scores)
+    (many,) = torch.autograd.grad(-7 * daa(scores, relevance, 0.02), scores)
+    torch.testing.assert_close(many, -7 * one)
+
+
+def test_nan_makes_the_loss_nan_and_not_a_number_to_trust() -> None:
+    for tau in (None, 0.0):
+        for broken in (0, 1):
+            scores, relevance = (x.detach() for x in random(4, 9, seed=1))
+            (scores, relevance)[broken][1, 3] = math.nan
+            assert daa(scores, relevance, 0.02, relevance_temperature=tau).isnan()
+            mask = torch.ones(4, 9, dtype=torch.bool)
+            mask[1, 3] = False
+            assert daa(scores, relevance, 0.02, relevance_temperature=tau, mask=mask, check=True).isfinite()
+
+
+def test_relevance_of_captions_goes_straight_into_the_loss() -> None:
+    captions = ["a red kite over the sea", "a kite", "two dogs run", "dogs on grass", "a blue boat", "the boat at sea"]
+    relevance = halation.caption_relevance(captions, [0, 0, 1, 1, 2, 2])  # (3, 6), NumPy
+    assert isinstance(relevance, np.ndarray)
+    scores = torch.from_numpy(relevance.copy()).requires_grad_()
+    assert DAA(0.01)(scores, relevance).item() < 0.05
+    assert DAA(0.01)(-scores, relevance).item() > 0.3
+
+
+def test_arrays_serve_as_relevance_matches_and_mask() -> None:
+    scores, relevance = random(4, 6, seed=2)
+    mask, matches = relevance > 0.2, relevance > 0.6
+    arrays = [x.detach().numpy().copy() for x in (relevance, mask, matches)]
+    for array in arrays:
+        array.flags.writeable = False  # as a memory-mapped file is
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DAA(0.05)(scores, arrays[0], arrays[1]) == DAA(0.05)(scores, relevance, mask)
+        assert daa(scores, arrays[0], mask=arrays[1]) == daa(scores, relevance, mask=mask)
+        assert SmoothAP(0.05)(scores, arrays[2], arrays[1]) == SmoothAP(0.05)(scores, matches, mask)
+    torch.testing.assert_close(daa(scores, relevance.tolist(), 0.05), daa(scores, relevance, 0.05), rtol=1e-5, atol=0)
+
+
+def test_whole_numbers_of_relevance_keep_their_order() -> None:
+    scores = torch.tensor([[3.0, 2.0, 1.0]])
+    assert daa(scores, [[2**40 + 2, 2**40 + 1, 2**40]], 1e-3).item() == pytest.approx(0, abs=1e-6)
+    assert daa(scores, [[3, 2, 1]], 1e-3).dtype == torch.float32
+
+
+def test_a_second_derivative_is_refused_rather_than_zero() -> None:
+    scores, relevance = random(4, 4, seed=0)
+    for loss in (daa(scores, relevance, 0.1), daa(scores, relevance, 0.1, "released")):
+        with pytest.raises(InputError, match="create_graph"):
+            torch.autograd.grad(loss, scores, create_graph=True)
+
+
+def test_check_looks_only_where_the_mask_is_true() -> None:
+    scores, relevance = (x.detach() for x in random(3, 5, seed=0))
+    mask = torch.ones(3, 5, dtype=torch.bool)
+    mask[:, 4] = False
+    scores[:, 4], relevance[:, 4] = -math.inf, math.nan
+    assert daa(scores, relevance, 0.1, mask=mask, check=True).isfinite()
+    assert DAA(0.1, check=True)(scores, relevance, mask).isfinite()
+    assert smooth_ap(scores, torch.eye(3, 5), 0.1, mask, check=True).isfinite()
+    with pytest.raises(InputError, match=r"scores\[0, 4\] is -inf"):
+        daa(scores, relevance, 0.1, mask=~mask, check=True)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda s, c: daa(s, c.T), r"fits transposed"),
+        (lambda s, c: daa(s, c.to(torch.complex64)), "real numbers"),
+        (lambda s, c: daa(s, "high"), "relevance must be an array"),
+        (lambda s, c: daa(s, c, torch.tensor(0.1)), "cannot be learnt"),
+        (lambda s, c: daa(s, c, None), "temperature must be a positive number, not None"),
+        (lambda s, c: daa(s, c, relevance_temperature=-1), "relevance_temperature must be"),
+        (lambda s, c: daa(s[:0], c[:0]), "scores is empty"),
+        (lambda s, c: smooth_ap(s[:, :0], c[:, :0]), "scores is empty"),
+        (lambda s, c: DAA(variant="relased"), "did you mean 'released'"),
+        (lambda s, c: DAA(0), "temperature must be a positive number"),
+        (lambda s, c: DAA(relevance_temperature=math.nan), "relevance_temperature must be"),
+        (lambda s, c: DAA(variant="released", relevance_temperature=0), "hard ranks"),
+        (lambda s, c: SmoothAP("sharp"), "temperature must be a positive number"),
         (lambda s, c: daa(s, c, variant="relased"), "did you mean 'released'"),
         (lambda s, c: daa(s, c, variant="released"), "square"),
         (lambda s, c: daa(s[:, :3], c[:, :3], variant="released", relevance_temperature=0), "hard ranks"),

@@ -70,6 +70,7 @@ GAUSSIANS: dict[str, Callable[[Gaussian], Tensor]] = {
     ),
     "csd_contrastive": lambda g: losses.csd_contrastive(g, g, torch.eye(len(g))),
     "kl": losses.kl,
+    "kl, sum": lambda g: losses.kl(g, "sum"),
     "uniformity": lambda g: losses.uniformity(g.mean),
     "mmd": lambda g: losses.mmd(g.mean, g.mean.flip(0)),
     "mil": lambda g: losses.mil(g.mean[:, None], g.mean[:, None], torch.eye(len(g)).bool()),
@@ -84,13 +85,14 @@ CLOUDS: dict[str, tuple[Tensor, Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kind", sorted(CLOUDS))
 @pytest.mark.parametrize("name", sorted(GAUSSIANS))
 def test_losses_of_gaussians_stay_finite(name: str, kind: str, dtype: torch.dtype) -> None:
     mean, log_var = (t.to(dtype, copy=True).requires_grad_() for t in CLOUDS[kind])
     loss = GAUSSIANS[name](Gaussian(mean, log_var))
     assert loss.shape == ()
+    assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     assert torch.isfinite(loss)
     loss.backward()
     for leaf in (mean, log_var):

@@ -24,6 +24,7 @@ from halation.losses import (
     triplet,
     uniformity,
 )
+from halation.similarity import _geometry
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "losses"
 DAA, PCME, PCMEPP = (np.load(FOLDER / f"{name}.npz") for name in ("daa", "pcme_loss", "pcmepp"))
@@ -150,11 +151,23 @@ def test_csd_contrastive_equals_a_loop_over_its_equation() -> None:
     for i in range(4):
         for j in range(6):
             y = float(labels[i, j])
-            row_match, column_match = int(labels[i].argmax()), int(labels[:, j].argmax())
-            by_row = float(labels[i, row_match]) if x[i, j] >= x[i, row_match] else y
-            by_column = float(labels[column_match, j]) if x[i, j] >= x[column_match, j] else y
+            row, column = labels[i].tolist(), labels[:, j].tolist()
+            weakest_of_row = min(x[i, k] for k in range(6) if row[k] == max(row))
+            weakest_of_column = min(x[k, j] for k in range(4) if column[k] == max(column))
+            by_row = max(row) if x[i, j] >= weakest_of_row else y
+            by_column = max(column) if x[i, j] >= weakest_of_column else y
             total += 2 * bce(x[i, j], y) + 0.1 * (bce(x[i, j], by_row) + bce(x[i, j], by_column))
     assert csd_contrastive(a, b, labels, scale=0.5, shift=3.0).item() == pytest.approx(total / 24, rel=1e-12)
+
+
+def test_csd_contrastive_does_not_depend_on_the_order_of_the_captions() -> None:
+    a, b = clouds(4, 1), clouds(8, 2)
+    labels = match_matrix([0, 1, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3]).double()
+    expected = csd_contrastive(a, b, labels, scale=0.5, shift=3.0)
+    for seed in range(5):
+        order = torch.randperm(8, generator=torch.Generator().manual_seed(seed))
+        loss = csd_contrastive(a, b[order], labels[:, order], scale=0.5, shift=3.0)
+        torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
 
 
 # --- hinges and softmaxes ---
@@ -189,6 +202,21 @@ def test_triplet_equals_a_loop_over_matches_and_their_negatives(hardest: bool, s
     loss = triplet(scores, matches, 0.2, hardest=hardest, symmetric=symmetric)
     assert loss.item() == pytest.approx(total, rel=1e-12)
     torch.testing.assert_close(losses.Triplet(0.2, hardest=hardest, symmetric=symmetric)(scores, matches), loss)
+
+
+def test_a_sum_over_dense_matches_in_tiles_equals_the_sum_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, _ = scores_and_matches(20, 30)
+    matches = torch.rand(20, 30, generator=torch.Generator().manual_seed(1)) < 0.6
+    results, shapes = [], []
+    for tile in (1 << 22, 64):
+        monkeypatch.setattr(_geometry, "TILE", tile)
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: shapes.append(x.numel()) or x, lambda x: x):
+            loss = triplet(scores, matches, 0.2, hardest=False)
+        results.append((loss.detach(), torch.autograd.grad(loss, scores)[0]))
+        if tile == 64:
+            assert max(shapes) <= 20 * 30  # nothing of the size matches × candidates is kept
+        shapes.clear()
+    torch.testing.assert_close(results[1], results[0], rtol=1e-12, atol=1e-12)
 
 
 def test_info_nce_is_clips_cross_entropy_when_each_image_has_one_caption() -> None:
@@ -260,15 +288,39 @@ SCORE_LOSSES: dict[str, Any] = {
     "info_nce": lambda s, m: info_nce(s, m),
     "sigmoid_pairwise": lambda s, m: sigmoid_pairwise(s, m),
 }
+NOBODY = Gaussian.point(torch.zeros(2, 1)), Gaussian.point(torch.zeros(3, 1))
+RANKED: dict[str, Any] = {
+    "smooth_ap": lambda s, m: losses.SmoothAP(0.1)(s, m),
+    "csd_contrastive": lambda s, m: csd_contrastive(*NOBODY, m, similarity=lambda a, b: s),
+    "csd_contrastive, α = 1": lambda s, m: csd_contrastive(*NOBODY, m, similarity=lambda a, b: s, pseudo_positives=1.0),
+}
 
 
-@pytest.mark.parametrize("name", sorted(SCORE_LOSSES))
+@pytest.mark.parametrize("name", sorted(SCORE_LOSSES | RANKED))
 def test_a_second_caption_of_the_image_is_never_pushed_away(name: str) -> None:
     scores = torch.tensor([[0.5, 0.45, 0.1], [0.1, 0.2, 0.5]], dtype=torch.float64, requires_grad=True)
     matches = match_matrix([7, 8], [7, 7, 8])
-    (grad,) = torch.autograd.grad(SCORE_LOSSES[name](scores, matches), scores)
+    (grad,) = torch.autograd.grad((SCORE_LOSSES | RANKED)[name](scores, matches), scores)
     assert (grad[matches] <= 0).all()
     assert (grad[~matches] >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["soft_contrastive", "mil"])
+def test_a_step_brings_both_captions_of_an_image_closer_to_it(name: str) -> None:
+    image = torch.tensor([[[1.0, 0.0, 0.0]]], dtype=torch.float64)
+    other = torch.tensor([[[-1.0, 0.0, 0.3]]], dtype=torch.float64)
+    captions = torch.tensor([[[0.6, 0.8, 0.0]], [[0.5, -0.6, 0.6]], [[0.6, 0.0, 0.8]]], dtype=torch.float64)
+    captions.requires_grad_()
+    items, matches = torch.cat([image, other]), match_matrix([7, 8], [7, 7, 8])
+    call = {
+        "soft_contrastive": lambda: soft_contrastive(items, captions, matches),
+        "mil": lambda: mil(items, captions, matches),
+    }[name]
+    (grad,) = torch.autograd.grad(call(), captions)
+    before = torch.cdist(captions[:2, 0], image[0])
+    after = torch.cdist((captions - 1e-4 * grad)[:2, 0], image[0])
+    assert (grad[:2].flatten(1).norm(dim=1) > 0).all()
+    assert (after < before).all()
 
 
 @pytest.mark.parametrize("name", sorted(SCORE_LOSSES))
@@ -303,6 +355,15 @@ def test_gradients_of_gaussian_losses_pass_gradcheck() -> None:
         (lambda: triplet(torch.ones(2, 2), torch.ones(2, 3).bool()), r"matches has shape \(2, 3\)"),
         (lambda: info_nce(torch.ones(2, 2), torch.full((2, 2), 0.5)), "true or false"),
         (lambda: info_nce(torch.ones(2, 2), torch.eye(2), 0.0), "positive"),
+        (lambda: info_nce(torch.ones(2, 2), torch.eye(2), "warm"), "temperature must be a number"),
+        (lambda: losses.InfoNCE(0), "positive"),
+        (lambda: losses.SigmoidPairwise(-1), "scale must be a positive number"),
+        (lambda: losses.SoftContrastive(variant="release"), "did you mean 'released'"),  # type: ignore[arg-type]
+        (lambda: losses.SoftContrastive(samples=0), "at least 1"),
+        (lambda: csd_contrastive(clouds(2, 1), clouds(2, 1), "eye"), "labels must be an array"),
+        (lambda: csd_contrastive(clouds(2, 1), clouds(2, 1), 2 * torch.eye(2)), r"labels\[0, 0\] is 2"),
+        (lambda: csd_contrastive(clouds(2, 1), clouds(2, 1), torch.eye(2) / 0), r"labels\[0, 0\] is inf"),
+        (lambda: csd_contrastive(clouds(2, 1), clouds(2, 1), torch.eye(2), scale=torch.ones(2)), "one number"),
         (lambda: csd_contrastive(clouds(2, 1), clouds(3, 1), torch.eye(2)), r"labels has shape \(2, 2\)"),
         (lambda: mil(torch.ones(2, 3), torch.ones(2, 1, 3), torch.eye(2)), r"a must hold K embeddings"),
         (lambda: triplet(torch.full((2, 2), math.nan), torch.eye(2), check=True), r"scores\[0, 0\] is nan"),

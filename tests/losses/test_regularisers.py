@@ -86,10 +86,23 @@ def test_mmd_of_a_cloud_with_itself_is_zero_and_grows_with_the_shift() -> None:
     assert shifts == sorted(shifts)
 
 
+def test_types_are_promoted_and_points_are_points_however_they_come() -> None:
+    x, y = draw(4, 3).detach(), draw(6, 3, seed=1).detach()
+    torch.testing.assert_close(mmd(x.float(), y), mmd(x.float().double(), y))
+    assert mmd(x.half(), y.float()).dtype == torch.float32
+    torch.testing.assert_close(uniformity(Gaussian.point(x)), uniformity(x))
+    torch.testing.assert_close(uniformity(x.numpy()), uniformity(x))
+    torch.testing.assert_close(mmd(x.numpy(), Gaussian.point(y)), mmd(x, y))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: kl(Gaussian.point(torch.ones(1, 2))), "zero variance"),
+        (lambda: kl(torch.ones(1, 2)), "kl takes a Gaussian, not Tensor"),  # type: ignore[arg-type]
+        (lambda: losses.KL("avg"), "unknown reduction"),  # type: ignore[arg-type]
+        (lambda: uniformity(Gaussian(torch.ones(2, 2), torch.ones(2, 2))), "pass its `.mean`, or samples"),
+        (lambda: uniformity(torch.ones(2)), "a vector per item"),
         (lambda: kl(Gaussian(torch.ones(1, 2), torch.ones(1, 2)), "avg"), "unknown reduction"),  # type: ignore[arg-type]
         (lambda: kl(Gaussian(torch.full((1, 2), math.nan), torch.ones(1, 2)), check=True), r"gaussian\.mean\[0, 0\]"),
         (lambda: uniformity(torch.ones(1, 2)), "at least two"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from halation import InputError
 from halation.losses import _soft_rank, mid_rank, soft_rank
@@ -73,14 +75,17 @@ def test_soft_ranks_and_their_gradients_equal_the_direct_form(kind: str, tempera
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("temperature", [1e-3, 1e-2, 0.3])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-2, 0.3, 1.0, 5.0])
 def test_single_precision_ranks_to_single_precision(kind: str, temperature: float) -> None:
+    """With the errors that docs/losses.md states for either engine, and some room."""
     scores = rows(kind, 4, 300, seed=5, dtype=torch.float32)
     fast, slow = soft_rank(scores, temperature), direct(scores, temperature)
     assert fast.dtype == torch.float32
-    torch.testing.assert_close(fast.double(), slow, rtol=1e-6, atol=0)
+    compiled = _soft_rank.on_host(scores)
+    torch.testing.assert_close(fast.double(), slow, rtol=3e-7 if compiled else 4e-6, atol=0)
     ours, exact = gradient(fast, scores), gradient(slow, scores)
-    assert (ours - exact).abs().max() <= 1e-5 * exact.abs().max() + 1e-6 / temperature
+    error = 1e-6 if compiled else 5e-6 if temperature <= 0.01 else 3e-5
+    assert (ours - exact).abs().max() <= error * exact.abs().max() + 1e-6 / temperature
 
 
 def test_soft_rank_equals_a_loop_over_its_equation() -> None:
@@ -167,13 +172,67 @@ def test_mid_ranks_equal_scipys() -> None:
 
 
 def test_working_in_chunks_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_soft_rank, "on_host", lambda values: False)  # the compiled loop knows no chunks
     scores = rows("normal", 7, 80, seed=6)
     whole = soft_rank(scores, 0.02)
     expected = gradient(whole, scores)
     monkeypatch.setattr(_soft_rank, "CHUNK", 160)
+    assert len(_soft_rank._chunks(scores)) == 4
     parts = soft_rank(scores, 0.02)
     torch.testing.assert_close(parts, whole, rtol=1e-14, atol=0)  # vector ends round exp differently
     torch.testing.assert_close(gradient(parts, scores), expected, rtol=1e-14, atol=1e-13)
+
+
+class Calls(TorchDispatchMode):
+    """Counts the operations that are sent to a device."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_device_is_sent_few_large_operations() -> None:
+    scores = torch.empty(4096, 4096, device="meta")  # a device without numbers: only the calls are there
+    with Calls() as calls:
+        ranks, slopes = _soft_rank.blocked_sums(scores, None, 0.01)
+    assert ranks.shape == slopes.shape == scores.shape
+    assert calls.count < 5000
+
+
+def test_a_second_derivative_is_refused_rather_than_zero() -> None:
+    scores = rows("normal", 3, 9, seed=2)
+    with pytest.raises(InputError, match="create_graph"):
+        torch.autograd.grad(soft_rank(scores, 0.1).square().sum(), scores, create_graph=True)
+    torch.autograd.grad(soft_rank(scores, 0.1).square().sum(), scores)
+
+
+def test_mid_ranks_take_whole_numbers_and_infinities_and_hand_on_nan() -> None:
+    big = 2**53 + 2 * np.arange(3)[None]  # float32 cannot tell these apart
+    assert mid_rank(big).tolist() == [[3.0, 2.0, 1.0]]
+    assert mid_rank([[True, False, True]]).tolist() == [[1.5, 3.0, 1.5]]
+    values = torch.tensor([[1.0, -math.inf, 2.0], [1.0, math.nan, 2.0]])
+    mask = torch.tensor([True, True, False])
+    assert mid_rank(values, mask=mask)[0].tolist() == [1.0, 2.0, 0.0]
+    ranks = mid_rank(values)
+    assert ranks[0].tolist() == [2.0, 3.0, 1.0]
+    assert ranks[1].isnan().all()
+    assert mid_rank(values, mask=np.array([True, False, True]))[1].tolist() == [2.0, 0.0, 1.0]
+    with pytest.raises(InputError, match="values must be a matrix"):
+        mid_rank([1.0, 2.0])
+    with pytest.raises(InputError, match="real numbers"):
+        mid_rank(torch.ones(2, 2, dtype=torch.complex64))
+
+
+def test_what_the_mask_hides_is_not_checked() -> None:
+    scores = rows("uniform", 3, 20, seed=0).detach()
+    scores[1, 4] = math.nan
+    mask = torch.ones(3, 20, dtype=torch.bool)
+    mask[1, 4] = False
+    assert torch.isfinite(soft_rank(scores, 0.1, mask=mask, check=True)).all()
+    with pytest.raises(InputError, match=r"scores\[1, 4\] is nan"):
+        soft_rank(scores, 0.1, mask=~mask, check=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -203,7 +262,11 @@ def test_the_polynomials_meet_the_error_that_is_stated() -> None:
     ("scores", "temperature", "mask", "message"),
     [
         (torch.ones(3), 0.1, None, "must be a matrix"),
-        (torch.ones(2, 0), 0.1, None, "must be a matrix"),
+        (torch.ones(2, 0), 0.1, None, "scores is empty"),
+        (np.ones((2, 2)), 0.1, None, "must be a tensor"),
+        (torch.ones(2, 2), None, None, "positive number, not None"),
+        (torch.ones(2, 2), "0.1", None, "positive number, not '0.1'"),
+        (torch.ones(2, 2), torch.tensor(0.1), None, "cannot be learnt"),
         (torch.ones(2, 2, dtype=torch.long), 0.1, None, "floating type"),
         (torch.ones(2, 2), 0.0, None, "positive"),
         (torch.ones(2, 2), -1.0, None, "positive"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -275,6 +277,30 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         similarity.sample_min(clouds(2, 1), clouds(2, 1))
     with pytest.raises(InputError, match="did you mean 'released'"):
         similarity.match_probability([[1.0]], [[1.0]], scale=1.0, shift=1.0, variant="release")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_a_similarity_is_copied_and_pickled_by_its_name(name: str) -> None:
+    s = getattr(similarity, name)
+    assert copy.deepcopy(s) is s
+    assert pickle.loads(pickle.dumps(s)) is s
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_points_of_half_precision_clouds_do_not_overflow(name: str) -> None:
+    wide = Gaussian(torch.ones(2, 64), torch.full((2, 64), 8.0)).to(torch.float16)  # Σσ² = 190,784, beyond float16
+    s = getattr(similarity, name)
+    assert s.points(wide).dtype == torch.float32
+    torch.testing.assert_close(s.points(wide), s.points(wide.to(torch.float32)))
+
+
+def test_samples_of_half_precision_clouds_are_drawn_in_single_precision() -> None:
+    a, b = (clouds(3, seed).to(torch.float16) for seed in (1, 2))
+    draws = [
+        similarity.sample_mean(x, y, generator=torch.Generator().manual_seed(0))
+        for x, y in ((a, b), (a.to(torch.float32), b.to(torch.float32)))
+    ]
+    assert torch.equal(draws[0], draws[1])
 
 
 def test_a_similarity_is_a_value_that_shows_its_name() -> None:

@@ -18,8 +18,10 @@ def keyed_noise(
     """N(0, 1) numbers (n, k, d); row i is a function of (seed, step, keys[i]) and nothing else.
 
     keys (n,): the global number of each sample in the dataset. Drawn by `gaussian.sample_from(keyed_noise(…))`, samples
-    are the same however the batch is spread over processes. Counter-based: splitmix64 of the position, then Box and
-    Muller's transform, on whatever device the keys are.
+    are the same however the batch is spread over processes. Images and captions want seeds of their own, such as
+    `2 * seed` and `2 * seed + 1` (as halation's training has it): with one seed, image 5 and caption 5 would draw the
+    same noise, and their distance would be too small. Counter-based: splitmix64 of the position, then Box and Muller's
+    transform, on whatever device the keys are.
 
     >>> both = keyed_noise(torch.tensor([5, 9]), k=7, d=4, seed=1)
     >>> torch.equal(keyed_noise(torch.tensor([9]), k=7, d=4, seed=1)[0], both[1])

@@ -3,8 +3,9 @@
     daa = halation.losses.DAA(temperature=0.01)
     loss = my_loss + 5.0 * daa(scores, relevance)      # both (q, n)
 
-Ranking losses take scores and relevance, pair losses scores (or Gaussians) and a match matrix, regularisers Gaussians
-or points. docs/losses.md says which to take.
+Ranking losses take scores and relevance, pair losses scores (or Gaussians) and a match matrix, `kl` a Gaussian, the
+other regularisers points or samples. Scores are tensors; relevance, matches, labels and masks may be arrays.
+docs/losses.md says which to take.
 """
 
 from __future__ import annotations

@@ -2,63 +2,160 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from halation._arrays import Array
 from halation._errors import InputError
 from halation.gaussian import Gaussian
+from halation.gaussian._as_tensor import as_tensor
+from halation.similarity._geometry import widen
 
-__all__ = ["as_mask", "as_matches", "check_finite", "check_matrix"]
+__all__ = [
+    "as_factor",
+    "as_mask",
+    "as_matches",
+    "as_points",
+    "as_relevance",
+    "as_temperature",
+    "check_finite",
+    "check_matrix",
+    "check_some",
+    "positive",
+]
+
+_NARROW = (torch.bool, torch.int8, torch.uint8, torch.int16)  # what float32 holds without loss
 
 
-def check_matrix(name: str, matrix: Tensor, shape: tuple[int, ...] | None = None, *, finite: bool = False) -> None:
-    """A floating (q, n) tensor, of the shape of the scores where one is given."""
+def check_matrix(name: str, matrix: Tensor) -> None:
+    """A floating (q, n) tensor that holds something."""
     if not isinstance(matrix, Tensor):
         raise InputError(f"{name} must be a tensor, not {type(matrix).__name__}; torch.as_tensor makes one")
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(f"{name} must be a matrix (queries, candidates), not of shape {tuple(matrix.shape)}")
+    _check_matrix_shape(name, matrix)
+    if not matrix.is_floating_point():
+        raise InputError(f"{name} must be of a floating type, not {matrix.dtype}")
+
+
+def as_relevance(relevance: Array, shape: tuple[int, ...] | None = None, name: str = "relevance") -> Tensor:
+    """A floating (q, n) tensor without gradient, of the scores' shape if that is given; whole numbers keep their value.
+
+    >>> as_relevance([[3, 1]], (1, 2))
+    tensor([[3., 1.]], dtype=torch.float64)
+    """
+    matrix = as_tensor(relevance, name).detach()
+    if shape is None or matrix.ndim != 2:
+        _check_matrix_shape(name, matrix)
     if shape is not None and matrix.shape != shape:
         flipped = " (it fits transposed: rows are queries)" if matrix.shape == shape[::-1] else ""
         raise InputError(f"{name} has shape {tuple(matrix.shape)} but the scores have {tuple(shape)}{flipped}")
-    if shape is None and not matrix.is_floating_point():
-        raise InputError(f"{name} must be of a floating type, not {matrix.dtype}")
-    if finite:
-        check_finite(name, matrix)
+    if matrix.is_floating_point():
+        return matrix
+    return matrix.to(torch.get_default_dtype() if matrix.dtype in _NARROW else torch.float64)
 
 
-def check_finite(name: str, values: Tensor | Gaussian) -> None:
-    """Every number is finite; the error names the tensor and the first that is not."""
+def _check_matrix_shape(name: str, matrix: Tensor) -> None:
+    if matrix.ndim != 2:
+        raise InputError(f"{name} must be a matrix (queries, candidates), not of shape {tuple(matrix.shape)}")
+    check_some(name, matrix)
+
+
+def check_some(name: str, values: Tensor | Gaussian) -> None:
+    """The batch is not empty: the mean of nothing is no number."""
+    shape = tuple((values.mean if isinstance(values, Gaussian) else values).shape)
+    if 0 in shape:
+        raise InputError(f"{name} is empty: shape {shape}; leave an empty batch out")
+
+
+def check_finite(name: str, values: float | Tensor | Gaussian, mask: Tensor | None = None) -> None:
+    """Every number (where `mask` is True) is finite; the error names the tensor and the first that is not."""
     if isinstance(values, Gaussian):
         check_finite(f"{name}.mean", values.mean)
         if values.log_var is not None:
             check_finite(f"{name}.log_var", values.log_var)
         return
-    bad = (~torch.isfinite(values)).nonzero()
+    values = torch.as_tensor(values)
+    wrong = ~torch.isfinite(values)
+    bad = (wrong if mask is None else wrong & mask).nonzero()
     if len(bad):
         where = tuple(bad[0].tolist())
         raise InputError(
-            f"{name}{list(where)} is {values[where].item()}; every number must be finite "
+            f"{name}{list(where) or ''} is {values[where].item()}; every number must be finite "
             "(a model that diverged, or candidates to leave out: pass a mask instead of infinities)"
         )
 
 
-def as_mask(mask: Tensor, scores: Tensor) -> Tensor:
+def as_mask(mask: Array, scores: Tensor) -> Tensor:
     """A boolean (q, n) mask, from (q, n) or one row (n,) for all."""
-    if getattr(mask, "dtype", None) != torch.bool:
-        raise InputError("mask must be a boolean tensor, True = counts")
-    if mask.shape not in (scores.shape, scores.shape[1:]):
-        raise InputError(f"mask has shape {tuple(mask.shape)} but the scores have {tuple(scores.shape)}")
-    return mask.to(scores.device).expand(scores.shape)
+    marks = as_tensor(mask, "mask")
+    if marks.dtype != torch.bool:
+        raise InputError(f"mask must be boolean, True = counts, not {marks.dtype}")
+    if marks.shape not in (scores.shape, scores.shape[1:]):
+        raise InputError(f"mask has shape {tuple(marks.shape)} but the scores have {tuple(scores.shape)}")
+    return marks.to(scores.device).expand(scores.shape)
 
 
-def as_matches(matches: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A boolean match matrix (n_a, n_b); 0/1 numbers are accepted, other numbers are not."""
-    if not isinstance(matches, Tensor):
-        raise InputError(f"matches must be a tensor, not {type(matches).__name__}; torch.as_tensor makes one")
-    if matches.shape != shape:
-        raise InputError(f"matches has shape {tuple(matches.shape)} but there are {shape[0]} × {shape[1]} pairs")
-    if matches.dtype != torch.bool:
-        if not ((matches == 0) | (matches == 1)).all():
+def as_matches(matches: Array, pairs: Tensor | tuple[int, int]) -> Tensor:
+    """A boolean match matrix (n_a, n_b), on the device of the scores if given; 0/1 are accepted, other numbers not."""
+    shape = tuple(pairs.shape) if isinstance(pairs, Tensor) else pairs
+    marks = as_tensor(matches, "matches")
+    if marks.shape != shape:
+        raise InputError(f"matches has shape {tuple(marks.shape)} but there are {shape[0]} × {shape[1]} pairs")
+    if marks.dtype != torch.bool:
+        if not ((marks == 0) | (marks == 1)).all():
             raise InputError("matches must be true or false; csd_contrastive takes soft labels, daa graded relevance")
-        matches = matches.bool()
-    return matches
+        marks = marks.bool()
+    return marks.to(pairs.device) if isinstance(pairs, Tensor) else marks
+
+
+def as_points(name: str, values: Gaussian | Array) -> Tensor:
+    """Points or samples (n, …, d) of at least 32 bits; a Gaussian only if it is made of points."""
+    if isinstance(values, Gaussian):
+        if not values.is_point:
+            raise InputError(
+                f"{name} is a Gaussian with variance where points are asked for: "
+                "pass its `.mean`, or samples drawn with `.sample`"
+            )
+        values = values.mean
+    points = as_tensor(values, name)
+    if points.ndim < 2:
+        raise InputError(f"{name} must hold a vector per item, (n, d), not {tuple(points.shape)}")
+    check_some(name, points)
+    return widen(points if points.is_floating_point() else points.to(torch.get_default_dtype()))
+
+
+def as_temperature(value: Any, name: str = "temperature", *, zero: bool = False) -> float:
+    """The temperature of soft ranks: a positive number (or 0, if `zero`), not a tensor."""
+    if isinstance(value, Tensor):
+        raise InputError(f"{name} must be a number, not a tensor: it cannot be learnt here (pass {name}.item())")
+    if zero and isinstance(value, Real) and value == 0:
+        return 0.0
+    return positive(name, value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive finite number whose inverse is finite too."""
+    if not isinstance(value, Real):
+        raise InputError(f"{name} must be a positive number, not {value!r}")
+    number = float(value)
+    if not (number > 0 and math.isfinite(number) and math.isfinite(1 / number)):
+        raise InputError(f"{name} must be a positive number, not {number:g}")
+    return number
+
+
+def as_factor(name: str, value: Any, *, finite: bool = False) -> float | Tensor:
+    """A scale or shift: a number, or a tensor of one that may be learnt."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise InputError(f"{name} must be one number, not of shape {tuple(value.shape)}")
+    elif not isinstance(value, Real):
+        raise InputError(f"{name} must be a number or a tensor of one, not {value!r}")
+    else:
+        value = float(value)
+    if finite:
+        check_finite(name, value)
+    number: float | Tensor = value
+    return number

@@ -8,7 +8,7 @@ nearly equal scores.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,20 @@ from halation._parallel import kernel, over_rows
 from halation.losses._sigmoid_sums import coefficients
 from halation.metrics._radix import sort_row, workspace
 
-__all__ = ["rank_and_slope_sums", "slope_sums"]
+__all__ = [
+    "LANES",
+    "Polynomials",
+    "collect",
+    "exp",
+    "gaps",
+    "rank_and_slope_sums",
+    "scatter",
+    "slope_sums",
+    "sums",
+    "turn",
+    "turn_back",
+    "walk",
+]
 
 LANES = 16  # rows side by side
 PIECE = 11  # terms of a polynomial at a time
@@ -30,6 +43,23 @@ _EXPONENT, _BIAS = np.int64(52), np.int64(1023)  # of a double: where its expone
 _TAYLOR = tuple(1.0 / np.prod(np.arange(1.0, k + 1)) for k in range(12, -1, -1))  # of e^x, |x| < 0.35, to 2e-16
 
 
+class Polynomials(NamedTuple):
+    """Polynomials of one degree, cut into pieces: (p, pieces, PIECE) for those above a place and for those below it."""
+
+    above: npt.NDArray[np.float64]
+    below: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, polynomials: list[tuple[float, ...]], *, first: bool = True) -> Polynomials:
+        """`first`: of those above, σ(t) = 1 − σ(−t), so the first polynomial is subtracted (from their count)."""
+        padding = (0.0,) * (-len(polynomials[0]) % PIECE)
+        below = np.array([polynomial + padding for polynomial in polynomials]).reshape(len(polynomials), -1, PIECE)
+        above = below.copy()
+        if first:
+            above[0] *= -1
+        return cls(above, below)
+
+
 def rank_and_slope_sums(
     scores: Tensor, weights: Tensor | None, temperature: float, *, slopes: bool
 ) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -37,8 +67,8 @@ def rank_and_slope_sums(
     values = scores.detach().contiguous().numpy()
     order = np.empty(values.shape, np.int32)
     tail, bell = coefficients(scores.dtype)
-    sums = _run(values, weights, temperature, [tail, bell] if slopes else [tail], order, first=True)
-    return torch.from_numpy(sums[0]), torch.from_numpy(sums[1]) if slopes else None, torch.from_numpy(order)
+    both = _run(values, weights, temperature, [tail, bell] if slopes else [tail], order, first=True)
+    return torch.from_numpy(both[0]), torch.from_numpy(both[1]) if slopes else None, torch.from_numpy(order)
 
 
 def slope_sums(scores: Tensor, weights: Tensor, temperature: float, order: Tensor) -> Tensor:
@@ -58,31 +88,22 @@ def _run(
     first: bool,
 ) -> npt.NDArray[Any]:
     given = np.empty((0, values.shape[1]), values.dtype) if weights is None else weights.detach().contiguous().numpy()
-    below = np.array([_in_pieces(polynomial) for polynomial in polynomials])  # (p, pieces, PIECE)
-    above = below.copy()
-    if first:
-        above[0] *= -1  # of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below
+    cut = Polynomials.of(polynomials, first=first)
     out = np.empty((len(polynomials), *values.shape), values.dtype)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        _sums(values[rows], given[rows], 1 / temperature, above, below, first, order[rows], out[:, rows])
+        _rows(values[rows], given[rows], 1 / temperature, cut, first, order[rows], out[:, rows])
 
-    over_rows(len(values), work, per_task=4 * LANES)
+    over_rows(len(values), work, per_task=4 * LANES, at_most=torch.get_num_threads())
     return out
 
 
-def _in_pieces(polynomial: tuple[float, ...]) -> npt.NDArray[np.float64]:
-    return np.array(polynomial + (0.0,) * (-len(polynomial) % PIECE)).reshape(-1, PIECE)
-
-
 @kernel
-def _sums(
-    values: Any, weights: Any, sharpness: float, above: Any, below: Any, first: bool, order: Any, out: Any
-) -> None:
+def _rows(values: Any, weights: Any, sharpness: float, polynomials: Any, first: bool, order: Any, out: Any) -> None:
     rows, n = values.shape
-    factor, weight, total = np.empty((n, LANES)), np.ones((n, LANES)), np.empty((len(above), n, LANES))
-    along, shifted = np.empty((LANES, n + 8)), np.empty(n)  # + 8: rows a power of two apart share cache lines
+    factor, weight, total = np.empty((n, LANES)), np.ones((n, LANES)), np.empty((len(out), n, LANES))
+    along = np.zeros((LANES, n + 8))  # + 8: rows a power of two apart share cache lines
     space, tied = workspace(n), np.empty(n, np.bool_)
     for top in range(0, rows, LANES):
         lanes = min(LANES, rows - top)
@@ -90,28 +111,22 @@ def _sums(
             row = top + lane
             if first:
                 sort_row(values[row], order[row], tied, space)
-            _gaps(values[row], order[row], sharpness, along[lane])
-            _exp(along[lane, :n], shifted)
-        _turn(along, factor)
+            gaps(values[row], order[row], sharpness, along[lane])
+            exp(along[lane, :n])
+        turn(along, factor)
         if len(weights):
             for lane in range(lanes):
-                _collect(weights[top + lane], order[top + lane], along[lane])
-            _turn(along, weight)
-        total[:] = 0.0
-        if first:
-            _count(weight, total[0])
-        _walk(factor, weight, above, True, total)
-        _walk(factor, weight, below, False, total)
-        for p in range(len(above)):
-            for i in range(n):
-                for lane in range(LANES):
-                    along[lane, i] = total[p, i, lane]
+                collect(weights[top + lane], order[top + lane], along[lane])
+            turn(along, weight)
+        sums(factor, weight, polynomials, first, total)
+        for p in range(len(total)):
+            turn_back(total[p], along)
             for lane in range(lanes):
-                _scatter(along[lane], order[top + lane], out[p, top + lane])
+                scatter(along[lane], order[top + lane], out[p, top + lane])
 
 
 @kernel
-def _gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
+def gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
     before = np.float64(values[order[0]])
     for i in range(len(order)):
         value = np.float64(values[order[i]])
@@ -120,19 +135,19 @@ def _gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
 
 
 @kernel
-def _collect(values: Any, order: Any, out: Any) -> None:
+def collect(values: Any, order: Any, out: Any) -> None:
     for i in range(len(order)):
         out[i] = values[order[i]]
 
 
 @kernel
-def _scatter(values: Any, order: Any, out: Any) -> None:
+def scatter(values: Any, order: Any, out: Any) -> None:
     for i in range(len(order)):
         out[order[i]] = values[i]
 
 
 @kernel
-def _turn(along: Any, across: Any) -> None:
+def turn(along: Any, across: Any) -> None:
     """Rows (LANES, n) as columns (n, LANES)."""
     for i in range(across.shape[0]):
         for lane in range(LANES):
@@ -140,8 +155,17 @@ def _turn(along: Any, across: Any) -> None:
 
 
 @kernel
-def _exp(x: Any, shifted: Any) -> None:
+def turn_back(across: Any, along: Any) -> None:
+    """Columns (n, LANES) as rows (LANES, n)."""
+    for i in range(across.shape[0]):
+        for lane in range(LANES):
+            along[lane, i] = across[i, lane]
+
+
+@kernel
+def exp(x: Any) -> None:
     """x ← e^x for x ≤ 0, 0 below `_NOTHING`: e^x = 2^k e^r, in steps that vector units know (libm's is one by one)."""
+    shifted = np.empty(len(x))
     for i in range(len(x)):
         shifted[i] = (_NOTHING if x[i] < _NOTHING else x[i]) * _LOG2_E + _WHOLE
     bits = shifted.view(np.int64)
@@ -157,7 +181,20 @@ def _exp(x: Any, shifted: Any) -> None:
 
 
 @kernel
-def _count(weight: Any, total: Any) -> None:
+def sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) -> None:
+    """Σ_j a_j p(x_ij) for every polynomial; with `first`, the weight of all above each place added to the first."""
+    for p in range(len(total)):
+        for i in range(len(weight)):
+            for lane in range(LANES):
+                total[p, i, lane] = 0.0
+    if first:
+        _add_above(weight, total[0])
+    walk(factor, weight, polynomials.above, True, total)
+    walk(factor, weight, polynomials.below, False, total)
+
+
+@kernel
+def _add_above(weight: Any, total: Any) -> None:
     """The weight of all that stand above each place."""
     above = np.zeros(LANES)
     for i in range(len(weight)):
@@ -167,7 +204,7 @@ def _count(weight: Any, total: Any) -> None:
 
 
 @kernel
-def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
+def walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
     """Down or up the sorted places: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each place."""
     carried, power = np.zeros((polynomials.shape[1], PIECE, LANES)), np.empty(LANES)
     n = len(factor)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from halation._errors import InputError, one_of
-from halation.losses._checks import as_mask, check_matrix
-from halation.losses._soft_rank import mid_rank, sigmoid_sums, soft_rank
+from halation._arrays import Array
+from halation._errors import InputError
+from halation.losses import _soft_rank
+from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
+from halation.losses._compiled_daa import agreement_of_rows
+from halation.losses._outside_graphs import outside_graphs
+from halation.losses._soft_rank import mid_rank, saturated, sigmoid_sums, soft_rank
+from halation.similarity._first_derivative import first_derivative_only
 from halation.similarity._geometry import widen
+from halation.similarity._variant import Variant, as_variant
 
 __all__ = ["DAA", "daa"]
-
-Variant = Literal["paper", "released"]
 
 
 def daa(
     scores: Tensor,
-    relevance: Tensor,
+    relevance: Array,
     temperature: float = 1e-3,
     variant: Variant = "paper",
     relevance_temperature: float | None = None,
-    mask: Tensor | None = None,
+    mask: Array | None = None,
     *,
     check: bool = False,
 ) -> Tensor:
@@ -35,40 +38,33 @@ def daa(
     Li et al., "A Differentiable Semantic Metric Approximation in Probabilistic Embedding for Cross-Modal Retrieval",
     NeurIPS 2022; its weight is 25 (COCO) or 10 (Flickr30K) per direction, where this function has 1.
 
-    scores (q, n), relevance (q, n), any floating types; the gradient goes through the scores only. A row whose
-    relevance is constant carries no signal and leaves the mean. `relevance_temperature` softens the ranks by relevance
-    on their own: 0 = exact mid-ranks, None = as the scores. mask (q, n) or (n,) bool, True = counts.
+    scores (q, n), a tensor; relevance (q, n), a tensor or array of any real type. The gradient, of which there is a
+    first derivative alone, goes through the scores only. A row whose relevance is constant carries no signal and leaves
+    the mean. `relevance_temperature` softens the ranks by relevance on their own: 0 = exact mid-ranks, None = as the
+    scores. mask (q, n) or (n,) bool, True = counts.
 
     `variant="released"` is what the authors' code computes: entries of row b are ranked among *column* b (a missing
     transpose), for square matrices only, and constant rows count. Kept to reproduce published numbers.
 
     >>> relevance = torch.tensor([[0.1, 0.7, 0.3], [0.9, 0.2, 0.4]])
-    >>> daa(10 * relevance - 5, relevance, temperature=0.01)
+    >>> daa(10 * relevance - 5, relevance, temperature=1e-3)
     tensor(0.)
     >>> daa(-relevance, relevance, temperature=0.01)
     tensor(0.4444)
     """
-    check_matrix("scores", scores, finite=check)
-    check_matrix("relevance", relevance, tuple(scores.shape), finite=check)
-    one_of(variant, ("paper", "released"), "variant")
-    relevance = relevance.detach().to(scores.device)
-    relevance = relevance if relevance.is_floating_point() else relevance.to(torch.get_default_dtype())
-    tau = temperature if relevance_temperature is None else relevance_temperature
+    check_matrix("scores", scores)
+    relevance = as_relevance(relevance, tuple(scores.shape)).to(scores.device)
+    mask = None if mask is None else as_mask(mask, scores)
+    if check:
+        check_finite("scores", scores, mask)
+        check_finite("relevance", relevance, mask)
+    variant, temperature = as_variant(variant), as_temperature(temperature)
+    tau = temperature if relevance_temperature is None else _relevance_temperature(relevance_temperature)
     if variant == "released":
         return _released(scores, relevance, temperature, tau, mask)
-    by_score = soft_rank(scores, temperature, mask=mask)  # (q, n)
-    by_meaning = mid_rank(relevance, mask=mask) if tau == 0 else soft_rank(relevance, tau, mask=mask)
-    by_meaning = by_meaning.to(by_score.dtype)
-    if mask is None:
-        per_row = _agreement(by_score, by_meaning).mean(dim=1)
-        signal = relevance.amin(dim=1) < relevance.amax(dim=1)
-    else:
-        mask = as_mask(mask, scores)
-        ratio = _agreement(by_score.clamp(min=1), by_meaning.clamp(min=1))  # what does not count has rank 0
-        per_row = (ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-        lowest = relevance.masked_fill(~mask, torch.inf).amin(dim=1)
-        signal = lowest < relevance.masked_fill(~mask, -torch.inf).amax(dim=1)
-    return ((1 - per_row) * signal).sum() / signal.sum().clamp(min=1)
+    if _soft_rank.on_host(scores):
+        return _rows_on_host(scores, relevance, temperature, tau, mask)
+    return _rows(scores, relevance, temperature, tau, mask)
 
 
 class DAA(nn.Module):
@@ -89,26 +85,84 @@ class DAA(nn.Module):
         check: bool = False,
     ) -> None:
         super().__init__()
-        self.temperature, self.relevance_temperature = temperature, relevance_temperature
-        self.variant, self.symmetric, self.check = variant, symmetric, check
+        self.temperature, self.variant = as_temperature(temperature), as_variant(variant)
+        own = relevance_temperature is not None
+        self.relevance_temperature = _relevance_temperature(relevance_temperature) if own else None
+        if variant == "released" and self.relevance_temperature == 0:
+            raise InputError("the released DAA knows no hard ranks; use variant='paper'")
+        self.symmetric, self.check = symmetric, check
 
-    def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, scores: Tensor, relevance: Array, mask: Array | None = None) -> Tensor:
         """scores, relevance (q, n), mask (q, n) or None; a scalar."""
+        check_matrix("scores", scores)
+        relevance = as_relevance(relevance, tuple(scores.shape))
         loss = self._rows(scores, relevance, mask)
         if not self.symmetric:
             return loss
         across = None if mask is None else as_mask(mask, scores).T
         return loss + self._rows(scores.T, relevance.T, across)
 
-    def _rows(self, scores: Tensor, relevance: Tensor, mask: Tensor | None) -> Tensor:
+    def _rows(self, scores: Tensor, relevance: Tensor, mask: Array | None) -> Tensor:
         return daa(
             scores, relevance, self.temperature, self.variant, self.relevance_temperature, mask, check=self.check
         )
 
     def extra_repr(self) -> str:
-        return f"temperature={self.temperature}, variant={self.variant!r}, symmetric={self.symmetric}"
+        parts = [f"temperature={self.temperature:g}", f"variant={self.variant!r}", f"symmetric={self.symmetric}"]
+        if self.relevance_temperature is not None:
+            parts.insert(1, f"relevance_temperature={self.relevance_temperature:g}")
+        return ", ".join(parts)
 
 
+def _relevance_temperature(value: float | None) -> float:
+    return as_temperature(value, "relevance_temperature", zero=True)
+
+
+@outside_graphs
+def _rows_on_host(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:
+    result: Tensor = _RowsOnHost.apply(scores, relevance, temperature, tau, mask)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _RowsOnHost(torch.autograd.Function):
+    """DAA is one number, so the compiled loop gives its gradient with it, all but a factor."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None
+    ) -> Tensor:
+        wanted = ctx.needs_input_grad[0]
+        rows = agreement_of_rows(widen(scores), widen(relevance), temperature, tau, mask, slope=wanted)
+        ctx.factor, ctx.dtype = 1 / max(1, int(rows.signal.sum())), scores.dtype
+        if wanted:
+            ctx.save_for_backward(rows.slope)
+        loss = ((1 - rows.mean) * rows.signal).sum() * ctx.factor
+        return torch.tensor(loss, dtype=widen(scores).dtype)
+
+    @staticmethod
+    @first_derivative_only
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (slope,) = ctx.saved_tensors
+        return saturated(slope * (grad * -ctx.factor), ctx.dtype), None, None, None, None
+
+
+def _rows(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:
+    """The same by tensor operations, for any device."""
+    by_score = soft_rank(scores, temperature, mask=mask)  # (q, n)
+    by_meaning = mid_rank(relevance, mask=mask) if tau == 0 else soft_rank(relevance, tau, mask=mask)
+    by_meaning = by_meaning.to(by_score.dtype)
+    if mask is None:
+        per_row = _agreement(by_score, by_meaning).mean(dim=1)
+        signal = relevance.amin(dim=1) < relevance.amax(dim=1)
+    else:
+        ratio = _agreement(by_score.clamp(min=1), by_meaning.clamp(min=1))  # what does not count has rank 0
+        per_row = (ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        lowest = relevance.masked_fill(~mask, torch.inf).amin(dim=1)
+        signal = lowest < relevance.masked_fill(~mask, -torch.inf).amax(dim=1)
+    return ((1 - per_row) * signal).sum() / signal.sum().clamp(min=1)
+
+
+@outside_graphs
 def _agreement(by_score: Tensor, by_meaning: Tensor) -> Tensor:
     """min/max of two ranks, 1 where they agree."""
     result: Tensor = _Agreement.apply(by_score, by_meaning)  # type: ignore[no-untyped-call]
@@ -126,7 +180,7 @@ class _Agreement(torch.autograd.Function):
         return ratio
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (slope,) = ctx.saved_tensors
         return grad * slope, None

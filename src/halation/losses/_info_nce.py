@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from halation._errors import InputError
-from halation.losses._checks import as_matches, check_matrix
+from halation._arrays import Array
+from halation.losses._checks import as_factor, as_matches, check_finite, check_matrix, positive
 from halation.similarity._geometry import widen
 
 __all__ = ["InfoNCE", "info_nce"]
@@ -15,7 +15,7 @@ __all__ = ["InfoNCE", "info_nce"]
 
 def info_nce(
     scores: Tensor,
-    matches: Tensor,
+    matches: Array,
     temperature: float | Tensor = 0.07,
     *,
     symmetric: bool = True,
@@ -32,10 +32,13 @@ def info_nce(
     >>> info_nce(torch.eye(2), torch.eye(2, dtype=torch.bool), temperature=1.0)
     tensor(0.3133)
     """
-    check_matrix("scores", scores, finite=check)
-    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
-    if not isinstance(temperature, Tensor) and not temperature > 0:
-        raise InputError(f"temperature must be a positive number, not {temperature}")
+    check_matrix("scores", scores)
+    if check:
+        check_finite("scores", scores)
+    matches = as_matches(matches, scores)
+    temperature = as_factor("temperature", temperature, finite=check)
+    if not isinstance(temperature, Tensor):
+        positive("temperature", temperature)
     logits = widen(scores) / temperature
     if not symmetric:
         return _rows(logits, matches)
@@ -49,10 +52,16 @@ class InfoNCE(nn.Module):
         self, temperature: float = 0.07, *, learn: bool = True, symmetric: bool = True, check: bool = False
     ) -> None:
         super().__init__()
-        self.log_temperature = nn.Parameter(torch.tensor(temperature).log(), requires_grad=learn)
+        self.log_temperature = nn.Parameter(
+            torch.tensor(positive("temperature", temperature)).log(), requires_grad=learn
+        )
         self.symmetric, self.check = symmetric, check
 
-    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+    def extra_repr(self) -> str:
+        learnt = self.log_temperature.requires_grad
+        return f"temperature={self.log_temperature.exp().item():g}, learn={learnt}, symmetric={self.symmetric}"
+
+    def forward(self, scores: Tensor, matches: Array) -> Tensor:
         """scores (q, n), matches (q, n) bool; a scalar."""
         temperature = self.log_temperature.exp()
         return info_nce(scores, matches, temperature, symmetric=self.symmetric, check=self.check)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from halation._errors import InputError, one_of
 from halation.gaussian import Gaussian
-from halation.losses._checks import check_finite
+from halation.losses._checks import check_finite, check_some
+from halation.similarity._geometry import widen
 
 __all__ = ["KL", "kl"]
 
@@ -24,6 +25,10 @@ def kl(gaussian: Gaussian, reduction: Literal["mean", "sum"] = "mean", *, check:
     tensor(0.5000)
     """
     one_of(reduction, ("mean", "sum"), "reduction")
+    if not isinstance(gaussian, Gaussian):
+        raise InputError(f"kl takes a Gaussian, not {type(gaussian).__name__}: Gaussian(mean, log_var) makes one")
+    gaussian = gaussian.to(widen(gaussian.mean).dtype)
+    check_some("gaussian", gaussian)
     if gaussian.log_var is None:
         raise InputError("kl is undefined at zero variance, and these are points; give them a log_var")
     if check:
@@ -37,7 +42,11 @@ class KL(nn.Module):
 
     def __init__(self, reduction: Literal["mean", "sum"] = "mean", *, check: bool = False) -> None:
         super().__init__()
+        one_of(reduction, ("mean", "sum"), "reduction")
         self.reduction, self.check = reduction, check
+
+    def extra_repr(self) -> str:
+        return f"reduction={self.reduction!r}"
 
     def forward(self, gaussian: Gaussian) -> Tensor:
         """A Gaussian with variance; a scalar."""

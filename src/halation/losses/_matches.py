@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from halation._arrays import Array
+from halation._errors import InputError
+from halation.gaussian._as_tensor import as_tensor
 
 __all__ = ["match_matrix"]
 
@@ -20,4 +21,9 @@ def match_matrix(images: Array, images_of_captions: Array) -> Tensor:
     tensor([[False,  True,  True],
             [ True, False, False]])
     """
-    return torch.as_tensor(images)[:, None] == torch.as_tensor(images_of_captions)
+    rows, columns = as_tensor(images, "images"), as_tensor(images_of_captions, "images_of_captions")
+    if rows.ndim != 1 or columns.ndim != 1:
+        raise InputError(
+            f"match_matrix takes numbers (n,) and (m,), not {tuple(rows.shape)} and {tuple(columns.shape)}"
+        )
+    return rows[:, None] == columns

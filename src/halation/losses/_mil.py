@@ -5,8 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from halation._arrays import Array
 from halation._errors import InputError
-from halation.losses._checks import check_finite
+from halation.losses._checks import as_points, check_finite
 from halation.losses._triplet import triplet
 from halation.similarity import cosine
 
@@ -14,7 +15,7 @@ __all__ = ["MIL", "mil"]
 
 
 def mil(
-    a: Tensor, b: Tensor, matches: Tensor, margin: float = 0.1, *, hardest: bool = True, check: bool = False
+    a: Array, b: Array, matches: Array, margin: float = 0.1, *, hardest: bool = True, check: bool = False
 ) -> Tensor:
     """`triplet` over S_ij = max over the K × K' pairs of cos(a_ik, b_jl).
 
@@ -25,6 +26,7 @@ def mil(
     >>> mil(a, torch.tensor([[[0.0, 2.0]], [[1.0, 1.0]]]), torch.tensor([[True, False]]), margin=0.4)
     tensor(0.1071)
     """
+    a, b = as_points("a", a), as_points("b", b)
     for name, x in (("a", a), ("b", b)):
         if x.ndim != 3:
             raise InputError(f"{name} must hold K embeddings per item, (n, K, d), not {tuple(x.shape)}")
@@ -42,6 +44,9 @@ class MIL(nn.Module):
         super().__init__()
         self.margin, self.hardest, self.check = margin, hardest, check
 
-    def forward(self, a: Tensor, b: Tensor, matches: Tensor) -> Tensor:
+    def extra_repr(self) -> str:
+        return f"margin={self.margin:g}, hardest={self.hardest}"
+
+    def forward(self, a: Array, b: Array, matches: Array) -> Tensor:
         """a (n_a, K, d), b (n_b, K', d), matches (n_a, n_b) bool; a scalar."""
         return mil(a, b, matches, self.margin, hardest=self.hardest, check=self.check)

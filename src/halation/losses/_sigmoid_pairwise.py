@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from halation.losses._checks import as_matches, check_matrix
+from halation._arrays import Array
+from halation.losses._checks import as_factor, as_matches, check_finite, check_matrix, positive
 from halation.similarity._geometry import widen
 
 __all__ = ["SigmoidPairwise", "sigmoid_pairwise"]
@@ -16,7 +17,7 @@ __all__ = ["SigmoidPairwise", "sigmoid_pairwise"]
 
 def sigmoid_pairwise(
     scores: Tensor,
-    matches: Tensor,
+    matches: Array,
     *,
     scale: float | Tensor = 10.0,
     shift: float | Tensor = -10.0,
@@ -29,8 +30,11 @@ def sigmoid_pairwise(
     >>> sigmoid_pairwise(torch.eye(2), torch.eye(2, dtype=torch.bool))
     tensor(0.6932)
     """
-    check_matrix("scores", scores, finite=check)
-    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    check_matrix("scores", scores)
+    if check:
+        check_finite("scores", scores)
+    matches = as_matches(matches, scores)
+    scale, shift = as_factor("scale", scale, finite=check), as_factor("shift", shift, finite=check)
     logits = scale * widen(scores) + shift
     return -logsigmoid(torch.where(matches, logits, -logits)).sum() / len(scores)
 
@@ -40,10 +44,13 @@ class SigmoidPairwise(nn.Module):
 
     def __init__(self, scale: float = 10.0, shift: float = -10.0, *, check: bool = False) -> None:
         super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
-        self.shift = nn.Parameter(torch.tensor(shift))
+        self.log_scale = nn.Parameter(torch.tensor(math.log(positive("scale", scale))))
+        self.shift = nn.Parameter(torch.tensor(float(shift)))
         self.check = check
 
-    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+    def extra_repr(self) -> str:
+        return f"scale={self.log_scale.exp().item():g}, shift={self.shift.item():g}"
+
+    def forward(self, scores: Tensor, matches: Array) -> Tensor:
         """scores (q, n), matches (q, n) bool; a scalar."""
         return sigmoid_pairwise(scores, matches, scale=self.log_scale.exp(), shift=self.shift, check=self.check)

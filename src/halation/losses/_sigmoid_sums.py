@@ -10,6 +10,12 @@ evaluated directly.
 The polynomial for 1/(1+x) is (1 − T(x)/T(−1)) / (1+x) with T the Chebyshev polynomial of degree K on [0, 1]: a division
 without remainder, whose relative error is exactly |T(x)/T(−1)| ≤ 1/T_K(3), 8e-9 for K = 11 (float32) and 3e-17 for
 K = 22 (float64). For 1/(1+x)² a factor 1 + α(1+x) makes the zero at −1 a double one (1.3e-7 and 1e-15).
+
+So much for exact arithmetic. The coefficients alternate in sign, which costs digits when the sums are evaluated: with
+K = 22 in float64 4e-15 and 4e-14 are left. In float32, measured on rows of up to 2,000 scores, the tensor operations
+here give ranks to 4e-7 and gradients to 7e-7 (of the largest) at τ ≤ 0.01, 4e-6 and 2e-5 at τ = 5, where every slope is
+nearly ¼ and the gradient a small difference. The compiled loop of the host (`_compiled_sums`) carries float64, and has
+1e-7 and 2e-7 at any τ.
 """
 
 from __future__ import annotations

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from halation.losses._checks import as_mask, as_matches, check_matrix
+from halation._arrays import Array
+from halation.losses._checks import as_mask, as_matches, as_temperature, check_finite, check_matrix
 from halation.losses._soft_rank import soft_rank
 
 __all__ = ["SmoothAP", "smooth_ap"]
 
 
 def smooth_ap(
-    scores: Tensor, matches: Tensor, temperature: float = 0.01, mask: Tensor | None = None, *, check: bool = False
+    scores: Tensor, matches: Array, temperature: float = 0.01, mask: Array | None = None, *, check: bool = False
 ) -> Tensor:
     """1 − mean over rows of AP = 1/|P| Σ_{i∈P} R(i, P)/R(i, Ω), R(i, X) the soft rank of i among X.
 
@@ -23,10 +24,13 @@ def smooth_ap(
     >>> smooth_ap(scores, torch.tensor([[False, True, False]]))
     tensor(0.5000)
     """
-    check_matrix("scores", scores, finite=check)
-    positives = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    check_matrix("scores", scores)
+    positives = as_matches(matches, scores)
     if mask is not None:
-        positives = positives & as_mask(mask, scores)
+        mask = as_mask(mask, scores)
+        positives = positives & mask
+    if check:
+        check_finite("scores", scores, mask)
     among_all = soft_rank(scores, temperature, mask=mask)  # (q, n)
     among_positives = soft_rank(scores, temperature, mask=positives)  # (q, n), 0 for all others
     count = positives.sum(dim=1)
@@ -39,10 +43,15 @@ class SmoothAP(nn.Module):
 
     def __init__(self, temperature: float = 0.01, *, symmetric: bool = True, check: bool = False) -> None:
         super().__init__()
-        self.temperature, self.symmetric, self.check = temperature, symmetric, check
+        self.temperature, self.symmetric, self.check = as_temperature(temperature), symmetric, check
 
-    def forward(self, scores: Tensor, matches: Tensor, mask: Tensor | None = None) -> Tensor:
+    def extra_repr(self) -> str:
+        return f"temperature={self.temperature:g}, symmetric={self.symmetric}"
+
+    def forward(self, scores: Tensor, matches: Array, mask: Array | None = None) -> Tensor:
         """scores (q, n), matches (q, n) bool; a scalar."""
+        check_matrix("scores", scores)
+        matches = as_matches(matches, scores)
         loss = smooth_ap(scores, matches, self.temperature, mask, check=self.check)
         if not self.symmetric:
             return loss

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
+from halation._arrays import Array
+from halation._errors import InputError
 from halation.gaussian import Gaussian
-from halation.losses._checks import as_matches, check_finite
+from halation.gaussian._as_tensor import as_tensor
+from halation.losses._checks import as_factor, as_matches, check_finite, check_some
 from halation.similarity import match_log_likelihood
+from halation.similarity._variant import Variant, as_variant
 
 __all__ = ["SoftContrastive", "soft_contrastive"]
 
 
 def soft_contrastive(
-    a: Gaussian | Tensor,
-    b: Gaussian | Tensor,
-    matches: Tensor,
+    a: Gaussian | Array,
+    b: Gaussian | Array,
+    matches: Array,
     *,
     scale: float | Tensor = 15.0,
     shift: float | Tensor = 15.0,
     samples: int = 7,
     generator: torch.Generator | None = None,
-    variant: Literal["paper", "released"] = "paper",
+    variant: Variant = "paper",
     check: bool = False,
 ) -> Tensor:
     """Mean over all pairs of −ln p for matches and −ln(1 − p) for the others, p the `match_probability`.
@@ -38,9 +40,8 @@ def soft_contrastive(
     >>> soft_contrastive(z, z + 0.5, torch.tensor([[True]]), scale=5.0, shift=5.0)
     tensor(0.6931)
     """
-    if check:
-        check_finite("a", a)
-        check_finite("b", b)
+    a, b = _items("a", a, check), _items("b", b, check)
+    scale, shift = as_factor("scale", scale, finite=check), as_factor("shift", shift, finite=check)
     log_likelihood = match_log_likelihood(
         a,
         b,
@@ -63,18 +64,26 @@ class SoftContrastive(nn.Module):
         shift: float = 15.0,
         *,
         samples: int = 7,
-        variant: Literal["paper", "released"] = "paper",
+        variant: Variant = "paper",
         check: bool = False,
     ) -> None:
         super().__init__()
-        self.scale, self.shift = nn.Parameter(torch.tensor(scale)), nn.Parameter(torch.tensor(shift))
-        self.samples, self.variant, self.check = samples, variant, check
+        if samples < 1:
+            raise InputError(f"samples must be at least 1, not {samples}")
+        self.scale, self.shift = nn.Parameter(torch.tensor(float(scale))), nn.Parameter(torch.tensor(float(shift)))
+        self.samples, self.variant, self.check = samples, as_variant(variant), check
+
+    def extra_repr(self) -> str:
+        return (
+            f"scale={self.scale.item():g}, shift={self.shift.item():g}, "
+            f"samples={self.samples}, variant={self.variant!r}"
+        )
 
     def forward(
         self,
-        a: Gaussian | Tensor,
-        b: Gaussian | Tensor,
-        matches: Tensor,
+        a: Gaussian | Array,
+        b: Gaussian | Array,
+        matches: Array,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """a, b Gaussians or samples, matches (n_a, n_b) bool; a scalar."""
@@ -89,3 +98,11 @@ class SoftContrastive(nn.Module):
             variant=self.variant,
             check=self.check,
         )
+
+
+def _items(name: str, items: Gaussian | Array, check: bool) -> Gaussian | Tensor:
+    items = items if isinstance(items, Gaussian) else as_tensor(items, name)
+    check_some(name, items)
+    if check:
+        check_finite(name, items)
+    return items

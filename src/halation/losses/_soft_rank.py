@@ -7,21 +7,23 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from halation._errors import InputError
-from halation.losses._checks import as_mask, check_matrix
+from halation._arrays import Array
+from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
 from halation.losses._compiled_sums import rank_and_slope_sums, slope_sums
+from halation.losses._outside_graphs import outside_graphs
 from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum
+from halation.similarity._first_derivative import first_derivative_only
 from halation.similarity._geometry import widen
 
-__all__ = ["blocked_sums", "mid_rank", "on_host", "sigmoid_sums", "soft_rank"]
+__all__ = ["blocked_sums", "mid_rank", "on_host", "saturated", "sigmoid_sums", "soft_rank"]
 
-CHUNK = 1 << 18  # scores worked on at once: a megabyte per temporary, so that they stay in the cache
+CHUNK = 1 << 18  # scores worked on at once on the host: a megabyte per temporary, so that they stay in the cache
+CHUNK_ELSEWHERE = 1 << 24  # and on devices, where each operation has to be sent and wants to be large
 
 
-def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None, check: bool = False) -> Tensor:
+def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, check: bool = False) -> Tensor:
     """Differentiable rank of every candidate within its row, 1 = best.
 
         R(q, i) = 1 + Σ_{j≠i} σ((S[q, j] − S[q, i]) / τ)
@@ -37,40 +39,42 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Tensor | None = None,
     >>> soft_rank(torch.tensor([[0.9, 0.1, 0.5]]), temperature=0.01, mask=torch.tensor([False, True, True]))
     tensor([[0., 2., 1.]])
     """
-    check_matrix("scores", scores, finite=check)
+    check_matrix("scores", scores)
+    mask = None if mask is None else as_mask(mask, scores)
+    if check:
+        check_finite("scores", scores, mask)
     if mask is None:
-        return sigmoid_sums(scores, None, temperature).add_(1)
-    mask = as_mask(mask, scores)
+        return sigmoid_sums(scores, None, temperature) + 1
     # what does not count still has a place in the sorted row; that of a candidate that does cannot make NaN or infinity
     lowest = scores.detach().masked_fill(~mask, math.inf).amin(dim=1, keepdim=True)
     kept = torch.where(mask, scores, lowest.nan_to_num(posinf=0.0))
     return (sigmoid_sums(kept, mask, temperature) + 1) * mask
 
 
-def mid_rank(values: Tensor, *, mask: Tensor | None = None) -> Tensor:
+@outside_graphs
+def mid_rank(values: Array, *, mask: Array | None = None) -> Tensor:
     """Exact rank within the row, equal values sharing the middle of their places; what soft_rank tends to as τ → 0.
 
-    values (q, n), mask as in `soft_rank`. Returns (q, n) without gradient.
+    values (q, n) of any real type, mask as in `soft_rank`. Returns (q, n) without gradient; a row with NaN is NaN.
 
     >>> mid_rank(torch.tensor([[0.5, 0.9, 0.5]]))
     tensor([[2.5000, 1.0000, 2.5000]])
     """
-    values = widen(values.detach())
-    if mask is not None:
-        values = values.masked_fill(~as_mask(mask, values), -math.inf)
-    values = values.contiguous()
-    rising = values.sort(dim=1).values
-    below = torch.searchsorted(rising, values)  # (q, n): how many are smaller
-    not_above = torch.searchsorted(rising, values, right=True)
-    rank = values.shape[1] + 0.5 - 0.5 * (below + not_above).to(values.dtype)
-    return rank if mask is None else rank * as_mask(mask, values)
+    x = widen(as_relevance(values, name="values"))
+    counts = torch.ones_like(x, dtype=torch.bool) if mask is None else as_mask(mask, x)
+    x = x.masked_fill(~counts, -math.inf)
+    rising = x.sort(dim=1).values
+    below = torch.searchsorted(rising, x)  # (q, n): how many are smaller
+    not_above = torch.searchsorted(rising, x, right=True)
+    below = torch.maximum(below, (~counts).sum(dim=1, keepdim=True))  # what does not count is below even −∞
+    rank = x.shape[1] + 0.5 - 0.5 * (below + not_above).to(x.dtype)
+    return rank.masked_fill(x.isnan().any(dim=1, keepdim=True), math.nan).masked_fill(~counts, 0)
 
 
+@outside_graphs
 def sigmoid_sums(scores: Tensor, weights: Tensor | None, temperature: float) -> Tensor:
     """Σ_{j≠i} a_j σ((s_j − s_i)/τ) within each row: (q, n). Weights a (q, n) are constants, 1 unless given."""
-    if not (temperature > 0 and math.isfinite(temperature) and math.isfinite(1 / temperature)):
-        raise InputError(f"temperature must be a positive number, not {temperature}")
-    result: Tensor = _SigmoidSums.apply(scores, weights, float(temperature))  # type: ignore[no-untyped-call]
+    result: Tensor = _SigmoidSums.apply(scores, weights, as_temperature(temperature))  # type: ignore[no-untyped-call]
     return result
 
 
@@ -90,7 +94,7 @@ class _SigmoidSums(torch.autograd.Function):
         return sums
 
     @staticmethod
-    @once_differentiable
+    @first_derivative_only
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """With w = σ'((s_i − s_m)/τ) and g the incoming gradient: ∂/∂s_m = (a_m Σ_i w g_i − g_m Σ_i w a_i)/τ."""
         values, order, weights, slopes = ctx.saved_tensors
@@ -103,9 +107,7 @@ class _SigmoidSums(torch.autograd.Function):
         if weights is not None:
             result.mul_(weights)
         result.addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
-        if ctx.dtype != result.dtype:  # half precision has little room above: saturate rather than overflow
-            result = result.clamp_(*_range(ctx.dtype)).to(ctx.dtype)
-        return result, None, None
+        return saturated(result, ctx.dtype), None, None
 
 
 def on_host(values: Tensor) -> bool:
@@ -128,14 +130,18 @@ def blocked_sums(falling: Tensor, weights: Tensor | None, temperature: float) ->
     return ranks, slopes
 
 
-def _range(dtype: torch.dtype) -> tuple[float, float]:
+def saturated(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient in the type of the scores; half precision has little room above: saturate rather than overflow."""
+    if grad.dtype == dtype:
+        return grad
     limits = torch.finfo(dtype)
-    return limits.min, limits.max
+    return grad.clamp_(limits.min, limits.max).to(dtype)
 
 
 def _chunks(matrix: Tensor) -> list[slice]:
     rows, n = matrix.shape
-    step = max(CHUNK // n, 128 if n > 1024 else 1)  # long rows go block by block for long: more of them at once
+    size = CHUNK if matrix.is_cpu else CHUNK_ELSEWHERE
+    step = max(size // n, 128 if n > 1024 else 1)  # long rows go block by block for long: more of them at once
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 

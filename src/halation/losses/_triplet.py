@@ -5,15 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from halation.losses._checks import as_matches, check_matrix
-from halation.similarity._geometry import widen
+from halation._arrays import Array
+from halation.losses._checks import as_matches, check_finite, check_matrix
+from halation.similarity._geometry import by_tiles, widen
 
 __all__ = ["Triplet", "triplet"]
 
 
 def triplet(
     scores: Tensor,
-    matches: Tensor,
+    matches: Array,
     margin: float = 0.2,
     *,
     hardest: bool = True,
@@ -23,14 +24,17 @@ def triplet(
     """Σ over matches (i, j) of [margin + S_neg − S_ij]₊, the negatives from row i and from column j.
 
     `hardest=True` takes only the highest negative of each row and column (VSE++, Faghri et al., BMVC 2018), False sums
-    over all. scores (q, n); matches (q, n) bool: what matches is never a negative. `symmetric=False`: rows alone.
+    over all, tile by tile: memory stays bounded even if most pairs match. scores (q, n); matches (q, n) bool: what
+    matches is never a negative. `symmetric=False`: rows alone.
 
     >>> scores = torch.tensor([[0.9, 0.8], [0.1, 0.7]])
     >>> triplet(scores, torch.eye(2, dtype=torch.bool), margin=0.2)
     tensor(0.4000)
     """
-    check_matrix("scores", scores, finite=check)
-    matches = as_matches(matches, tuple(scores.shape)).to(scores.device)
+    check_matrix("scores", scores)
+    if check:
+        check_finite("scores", scores)
+    matches = as_matches(matches, scores)
     scores = widen(scores)
     loss = _rows(scores, matches, margin, hardest)
     return loss + _rows(scores.T, matches.T, margin, hardest) if symmetric else loss
@@ -45,7 +49,10 @@ class Triplet(nn.Module):
         super().__init__()
         self.margin, self.hardest, self.symmetric, self.check = margin, hardest, symmetric, check
 
-    def forward(self, scores: Tensor, matches: Tensor) -> Tensor:
+    def extra_repr(self) -> str:
+        return f"margin={self.margin:g}, hardest={self.hardest}, symmetric={self.symmetric}"
+
+    def forward(self, scores: Tensor, matches: Array) -> Tensor:
         """scores (q, n), matches (q, n) bool; a scalar."""
         return triplet(scores, matches, self.margin, hardest=self.hardest, symmetric=self.symmetric, check=self.check)
 
@@ -55,4 +62,10 @@ def _rows(scores: Tensor, matches: Tensor, margin: float, hardest: bool) -> Tens
     if hardest:
         return (margin + negatives.amax(dim=1, keepdim=True) - scores)[matches].relu().sum()
     row, column = matches.nonzero(as_tuple=True)
-    return (margin + negatives[row] - scores[row, column][:, None]).relu().sum()  # (matches, n)
+    positives = scores[row, column]
+
+    def part(some: slice, _: slice) -> Tensor:
+        hinges = (margin + negatives[row[some]] - positives[some, None]).relu()  # (some, n)
+        return hinges.sum(dim=1, keepdim=True)
+
+    return by_tiles(len(row), 1, scores.shape[1], part).sum()

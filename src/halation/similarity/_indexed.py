@@ -51,6 +51,11 @@ class IndexedSimilarity:
         """What the index is searched with, one row per query (q, d')."""
         return self._queries(Gaussian.of(queries))
 
+    def __reduce__(self) -> str:
+        """Copied and pickled by name, as a function is."""
+        name: str = self._scores.__qualname__
+        return name
+
     def __repr__(self) -> str:
         return f"halation.similarity.{self._scores.__name__}"
 

@@ -37,8 +37,8 @@ def l2(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
 
 
 def _csd_points(g: Gaussian) -> Tensor:
-    spread = g.var.sum(dim=1, keepdim=True).sqrt()
-    return torch.cat([widen(g.mean), widen(spread)], dim=1)
+    g = g.to(widen(g.mean).dtype)
+    return torch.cat([g.mean, g.var.sum(dim=1, keepdim=True).sqrt()], dim=1)
 
 
 def _csd_query_points(g: Gaussian) -> Tensor:
@@ -62,7 +62,8 @@ def csd(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
 
 
 def _mean_and_std(g: Gaussian) -> Tensor:
-    return torch.cat([widen(g.mean), widen(g.std)], dim=1)
+    g = g.to(widen(g.mean).dtype)
+    return torch.cat([g.mean, g.std], dim=1)
 
 
 @indexed(_mean_and_std)

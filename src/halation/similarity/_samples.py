@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from halation._arrays import Array
-from halation._errors import InputError, one_of
+from halation._errors import InputError
 from halation.gaussian import Gaussian
+from halation.gaussian._as_tensor import as_tensor
 from halation.similarity._geometry import by_tiles, gram_factors, in_place, product, widen
+from halation.similarity._variant import Variant, as_variant
 
 __all__ = ["match_log_likelihood", "match_probability", "sample_max", "sample_mean", "sample_min"]
 
 Items = Gaussian | Array
 Reduce = Callable[[Tensor, slice, slice], Tensor]
-Variant = Literal["paper", "released"]
 EPSILON = 1e-6  # under the root of a distance, as PCME has it: the gradient of two equal samples stays finite
 
 
@@ -59,7 +59,7 @@ def match_probability(
 def match_log_likelihood(
     a: Items,
     b: Items,
-    matches: Tensor,
+    matches: Array,
     *,
     scale: float | Tensor,
     shift: float | Tensor,
@@ -75,6 +75,12 @@ def match_log_likelihood(
     tensor([[-0.6931]])
     """
     z_a, z_b = _draw(a, b, samples, generator)
+    matches = as_tensor(matches, "matches").to(z_a.device)
+    if matches.dtype != torch.bool or matches.shape != (len(z_a), len(z_b)):
+        raise InputError(
+            f"matches must be true or false for {len(z_a)} × {len(z_b)} pairs, "
+            f"not {matches.dtype} of shape {tuple(matches.shape)}"
+        )
     factor = _logit_factor(variant)
     sign = torch.where(matches, 1.0, -1.0).to(z_a)  # (n_a, n_b): 1 − σ(x) = σ(−x)
     pairs = math.log(z_a.shape[1] * z_b.shape[1])
@@ -148,16 +154,23 @@ def _draw(a: Items, b: Items, samples: int, generator: torch.Generator | None) -
 def _samples_of(items: Items, samples: int, generator: torch.Generator | None) -> Tensor:
     """(n, J, d): a Gaussian is drawn from, three axes are samples already, two are points (J = 1)."""
     if not isinstance(items, Gaussian):
-        tensor = torch.as_tensor(items)
+        tensor = as_tensor(items, "samples")
         if tensor.ndim == 3:
-            return widen(tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype()))
+            return _some(widen(tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())))
         items = Gaussian.point(items)
+    items = items.to(widen(items.mean).dtype)
     if items.is_point:
-        return widen(items.mean)[:, None]
+        return _some(items.mean[:, None])
     if generator is None:
         raise InputError("drawing samples needs a generator=torch.Generator(); or pass samples (n, J, d) you drew")
-    return widen(items.sample(samples, generator))
+    return _some(items.sample(samples, generator))
+
+
+def _some(samples: Tensor) -> Tensor:
+    if samples.numel() == 0:
+        raise InputError(f"there is nothing to compare: samples of shape {tuple(samples.shape)} are empty")
+    return samples
 
 
 def _logit_factor(variant: str) -> float:
-    return {"paper": 1.0, "released": 2.0}[one_of(variant, ("paper", "released"), "variant")]
+    return {"paper": 1.0, "released": 2.0}[as_variant(variant)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from halation.cli import main
-from halation.cli._demo import sample_scores, sample_truth
+from worlds import sample_scores, sample_truth
 
 
 @pytest.fixture(scope="module")

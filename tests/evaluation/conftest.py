@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halation.cli._demo import sample_scores, sample_truth
 from halation.relevance import Truth
+from worlds import sample_scores, sample_truth
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.cli._demo import sample_scores
 from halation.evaluation import compare, evaluate
 from halation.relevance import Truth
+from worlds import sample_scores
 
 World = tuple[np.ndarray, Truth]
 

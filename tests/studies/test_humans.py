@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from halation import caption_relevance
-from halation.cli._demo import sample_truth
 from halation.studies import humans
+from worlds import sample_truth
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from halation import InputError, caption_relevance
-from halation.cli._demo import sample_truth
 from halation.relevance import Truth
 from halation.studies import positives
 from halation.studies._positives import ZETAS, Curve
+from worlds import sample_truth
 
 
 @pytest.fixture(scope="module")

@@ -67,20 +67,21 @@ def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.
     if not terms:
         raise InputError(f"the recipe has no loss: give one of {', '.join(_TERMS)} a weight")
     relevance = _relevance(recipe.loss.daa.relevance, dataset) if "daa" in terms else None
-    return training.Objective(model, terms, relevance)
+    return training.Objective(model, terms, relevance, {"daa": recipe.loss.daa.ramp})
 
 
 def _relevance(metric: str, dataset: Dataset) -> Callable[[Batch], Tensor]:
     """Blocks of caption relevance, document frequencies from this split."""
     one_of(metric, METRICS, "loss.daa.relevance")
-    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric).corpus()
+    encoder = encoders.sentence_encoder() if metric == "sentence" else None
+    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric, encoder=encoder).corpus()
     return lambda batch: torch.from_numpy(corpus.block(batch.images, batch.captions))
 
 
 def _precomputed(recipe: Recipe, dims: tuple[int, int]) -> nn.Module:
     if not any(dims):
         raise InputError("image.backbone is precomputed but there are no features; name them in data.features")
-    return encoders.Precomputed(*dims)
+    return encoders.Precomputed(*dims, grid=recipe.image.grid)
 
 
 def _hub_image(recipe: Recipe, dims: tuple[int, int]) -> nn.Module:
@@ -163,27 +164,30 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
         width["both"] = width["pooled"] + width["local"]
     source = one_of(model.source, ("pooled", "local", "both"), "model.source")
     return tuple(  # type: ignore[return-value]
-        encoders.PointHead(widths[side][source], model.dim, model.dropout, source=source)  # type: ignore[arg-type]
-        for side in (image, text)
+        encoders.PointHead(widths[side][source], model.dim, dropout, source=source)  # type: ignore[arg-type]
+        for side, dropout in ((image, model.dropout), (text, model.text_dropout))
     )
 
 
 def _pcme(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
     m = recipe.model
-    kept: dict[str, Any] = {"dropout": m.dropout, "log_sigma": m.log_sigma}
     summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
     return (
-        encoders.PCMEHead(image.pooled_dim, image.local_dim, m.dim, **kept),
-        encoders.PCMEHead(text.pooled_dim, text.local_dim, m.dim, summary, summary, **kept),
+        encoders.PCMEHead(image.pooled_dim, image.local_dim, m.dim, dropout=m.dropout, log_sigma=m.log_sigma),
+        encoders.PCMEHead(
+            text.pooled_dim, text.local_dim, m.dim, summary, summary, dropout=m.text_dropout, log_sigma=m.log_sigma
+        ),
     )
 
 
 def _pcmepp(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
     m = recipe.model
-    kept: dict[str, Any] = {"pool": "mean", "dropout": m.dropout, "log_var": 2 * m.log_sigma}
+    kept: dict[str, Any] = {"pool": m.pool, "log_var": 2 * m.log_sigma}
+    source = one_of(m.source, ("pooled", "local"), "model.source of pcmepp")
+    cells = (0, 0) if source == "pooled" else (image.local_dim, text.local_dim)
     return (
-        encoders.PCMEPPHead(image.pooled_dim, image.local_dim, m.dim, **kept),
-        encoders.PCMEPPHead(text.pooled_dim, text.local_dim, m.dim, **kept),
+        encoders.PCMEPPHead(image.pooled_dim, cells[0], m.dim, dropout=m.dropout, **kept),
+        encoders.PCMEPPHead(text.pooled_dim, cells[1], m.dim, dropout=m.text_dropout, **kept),
     )
 
 
@@ -192,7 +196,7 @@ def _pvse(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
     summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
     return (
         encoders.PVSEHead(image.pooled_dim, image.local_dim, m.dim, m.k, dropout=m.dropout),
-        encoders.PVSEHead(text.pooled_dim, text.local_dim, m.dim, m.k, summary, dropout=m.dropout),
+        encoders.PVSEHead(text.pooled_dim, text.local_dim, m.dim, m.k, summary, dropout=m.text_dropout),
     )
 
 
@@ -203,7 +207,7 @@ def _parts(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
     alike = text.local_dim == m.dim
     return (
         encoders.PartsHead(image.local_dim, m.dim, m.dropout),
-        encoders.PartsHead(text.local_dim, None if alike else m.dim),
+        encoders.PartsHead(text.local_dim, None if alike else m.dim, m.text_dropout),
     )
 
 
@@ -223,7 +227,10 @@ def _compare(recipe: Recipe) -> Any:
     m = recipe.model
     if m.head in _SCORERS:
         steps = {} if m.head == "saf" else {"steps": m.steps}
-        return _SCORERS[m.head](m.dim, m.sim_dim, regions=m.regions or None, memory=0, **steps)
+        loss = recipe.loss  # the hinge on the hardest negatives touches few pairs: recompute those, keep none
+        few = loss.triplet.weight and loss.triplet.hardest and not (loss.daa.weight or loss.infonce.weight)
+        memory = 0 if few else 1 << 30
+        return _SCORERS[m.head](m.dim, m.sim_dim, regions=m.regions or None, memory=memory, **steps)
     if m.head == "pvse":
         return encoders.best_cosine
     return _SIMILARITIES[one_of(m.similarity or _OWN[m.head], _SIMILARITIES, "model.similarity")]

@@ -236,12 +236,18 @@ def features(
 
 
 @app.command()
-def demo() -> None:
-    """Two made-up models on a made-up world, measured and compared."""
+def demo(
+    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder; without it, scenes are drawn.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the drawings and the runs.")] = Path("demo"),
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value over the recipes'; repeatable.")
+    ] = None,
+) -> None:
+    """Train PCME with and without DAA on drawn scenes, and compare them with exact truth: about two minutes."""
     from halation.cli._demo import run_demo
 
     with progress_bar() as progress:
-        text = run_demo(progress)
+        text = run_demo(out, data, tuple(settings or ()), progress, print_line)
     print(text)
 
 
@@ -265,6 +271,25 @@ def humans(
     from halation.studies import humans as run_study
 
     _study(run_study, data, out)
+
+
+@study.command()
+def daa(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
+    out: Annotated[Path, typer.Option(help="Folder for results.md, the plot and results/ (a file per run).")] = Path(),
+    runs: Annotated[Path, typer.Option(help="Folder for the runs; may be deleted afterwards.")] = Path("runs"),
+    quick: Annotated[bool, typer.Option(help="One seed and three models: about twenty minutes.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only runs whose name contains this; repeatable.")] = None,
+) -> None:
+    """Does training the semantic ranking help? Every model with and without DAA; resumable."""
+    from halation.studies import daa as run_study
+
+    out.mkdir(parents=True, exist_ok=True)
+    with progress_bar() as progress:
+        result = run_study(data, out, runs, quick=quick, only=only or (), progress=progress, tell=print_line)
+    print(result)
+    for path in result.write(out):
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def _study(run_study: Callable[..., Any], data: Path, out: Path) -> None:

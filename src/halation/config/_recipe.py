@@ -42,6 +42,7 @@ class Image:
     name: str = ""  # of a hub model, or its folder
     trainable: bool = True
     local: bool = True  # cells as well as the pooled vector, where the features have both
+    grid: int = 0  # precomputed cells of a square picture averaged into grid × grid of them; 0 = as they are
     dim: int = 128  # of small_conv's cells
     size: int = 64  # of small_conv's pictures, in pixels
 
@@ -68,10 +69,12 @@ class Model:
 
     head: str = "point"  # point, pvse, pcme, pcmepp, sgr, saf, sgraf
     dim: int = 512
-    dropout: float = 0.3
-    source: str = "pooled"  # what the point head reads: pooled, local, both
+    dropout: float = 0.3  # of the image features
+    text_dropout: float = 0.0  # of the text features
+    source: str = "pooled"  # what the point head reads: pooled, local, both; pcmepp: pooled, local
     text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
     k: int = 2  # embeddings an item (pvse)
+    pool: str = "mean"  # of pcmepp's cells: gpo (learnt, as published), mean, max
     similarity: str = ""  # empty: the head's own (cosine; l2 of the means for pcme; csd for pcmepp)
     log_sigma: float = -3.0  # where log σ begins (pcme, pcmepp)
     sim_dim: int = 64  # of sgr and saf
@@ -136,6 +139,7 @@ class DAA(Term):
     relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence
     variant: str = "paper"
     relevance_temperature: float = -1.0  # below 0: as temperature
+    ramp: int = 0  # steps over which the weight rises from 0
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from halation._errors import InputError
+from halation._errors import InputError, one_of
 from halation._files import read_text
 from halation.config._recipe import Recipe
 
@@ -25,8 +26,18 @@ T = TypeVar("T")
 
 
 def read_recipe(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Recipe:
-    """A recipe file, with `section.key=value` settings on top."""
-    return parse_recipe(read_text(path), settings, source=str(path))
+    """A recipe file, or the name of one that comes with the package, with `section.key=value` settings on top."""
+    source = Path(path)
+    if not source.exists() and source.parent == Path() and not source.suffix:
+        source = _packaged(source.name)
+    return parse_recipe(read_text(source), settings, source=str(path))
+
+
+def _packaged(name: str) -> Path:
+    """Where a recipe of the package lies: within it, or beside its sources."""
+    package = Path(__file__).parents[1]
+    folder = next((place for place in (package / "recipes", package.parents[1] / "recipes") if place.is_dir()), package)
+    return folder / f"{one_of(name, sorted(path.stem for path in folder.glob('*.toml')), 'recipe')}.toml"
 
 
 def parse_recipe(text: str, settings: Iterable[str] = (), source: str = "recipe") -> Recipe:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from halation.studies._daa import DaaStudy, daa
 from halation.studies._humans import HumansStudy, humans
 from halation.studies._positives import PositivesStudy, positives
 
-__all__ = ["HumansStudy", "PositivesStudy", "humans", "positives"]
+__all__ = ["DaaStudy", "HumansStudy", "PositivesStudy", "daa", "humans", "positives"]

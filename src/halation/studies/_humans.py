@@ -23,6 +23,7 @@ from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.relevance import Judgements, Truth, read_flickr8k_judgements
 from halation.semantics import Corpus, Semantics
+from halation.studies._agreement import mean_with_interval, together, within
 from halation.studies._encoder import RememberingEncoder
 
 __all__ = ["Agreement", "HumansStudy", "humans"]
@@ -33,7 +34,6 @@ PUBLISHED = {
     "crowdflower": {"bleu4": 16.9, "cider-d": 24.6},
 }
 KINDS: tuple[Literal["expert"], Literal["crowdflower"]] = ("expert", "crowdflower")
-_DRAWS = 1000
 _ROWS = 256
 
 
@@ -165,7 +165,7 @@ def humans(
     agreements: list[Agreement] = []
     missing = []
     encoder = RememberingEncoder(progress)
-    baseline = _within(_relevance_of(_fit(split, "tfidf", encoder).corpus(), judged["expert"]), judged["expert"])
+    baseline = within(_relevance_of(_fit(split, "tfidf", encoder).corpus(), judged["expert"]), judged["expert"])
     for done, name in enumerate(relevances):
         try:
             literature[name] = {kind: _literature(pairs, name, encoder) for kind, pairs in judged.items()}
@@ -194,7 +194,7 @@ def _literature(judged: Judgements, name: str, encoder: RememberingEncoder) -> f
     sets = [references[image] for image in judged.pairs[kept, 0]]
     fitted = _fit(split.replace(image_of=None), name, encoder, tokenizer="treebank", references=sets)
     corpus = fitted.corpus(_texts(split), None, references=references)
-    return _together(_relevance_of(corpus, judged)[kept], judged.scores[kept])
+    return together(_relevance_of(corpus, judged)[kept], judged.scores[kept])
 
 
 def _agreement(
@@ -203,36 +203,11 @@ def _agreement(
     figures: list[float] = []
     for kind in KINDS:
         relevance = _relevance_of(corpus, judged[kind], leave_one_out)
-        within = _within(relevance, judged[kind])
-        figures += [_together(relevance, judged[kind].scores), *_mean_with_interval(within, seed)]
+        by_image = within(relevance, judged[kind])
+        figures += [together(relevance, judged[kind].scores), *mean_with_interval(by_image, seed)]
         if kind == "expert":
-            figures += _mean_with_interval(within - baseline, seed)
+            figures += mean_with_interval(by_image - baseline, seed)
     return Agreement(name, leave_one_out, *figures)
-
-
-def _mean_with_interval(values: FloatArray, seed: int) -> list[float]:
-    """Mean × 100 and its 95 % interval over bootstrap draws of images."""
-    means = 100 * np.random.default_rng(seed).choice(values, (_DRAWS, len(values))).mean(axis=1)
-    low, high = np.percentile(means, (2.5, 97.5))
-    return [float(100 * values.mean()), float(low), float(high)]
-
-
-def _together(relevance: FloatArray, scores: FloatArray) -> float:
-    """All pairs in one ranking, every annotator's score a point of its own; τ_c for several annotators, else τ_b."""
-    annotators = scores.shape[1]
-    return _kendall(np.repeat(relevance, annotators), scores.ravel(), "c" if annotators > 1 else "b")
-
-
-def _within(relevance: FloatArray, judged: Judgements) -> FloatArray:
-    """Kendall τ_b between relevance and mean judgement within an image's candidates, where people saw a difference."""
-    image = judged.pairs[:, 0]
-    order = np.argsort(image, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(image[order])) + 1)
-    people = judged.gains
-    taus = [_kendall(relevance[group], people[group], "b") / 100 for group in groups if np.ptp(people[group]) > 0]
-    return np.asarray(
-        np.nan_to_num(np.array(taus))
-    )  # a relevance that ties all candidates of an image agrees with nobody
 
 
 def _relevance_of(corpus: Corpus, judged: Judgements, leave_one_out: bool = False) -> FloatArray:
@@ -252,12 +227,6 @@ def _relevance_of(corpus: Corpus, judged: Judgements, leave_one_out: bool = Fals
 def _texts(split: Truth) -> tuple[str, ...]:
     assert split.captions is not None
     return split.captions
-
-
-def _kendall(a: FloatArray, b: FloatArray, variant: str) -> float:
-    from scipy.stats import kendalltau
-
-    return float(100 * kendalltau(a, b, variant=variant).statistic)
 
 
 def _named(row: Agreement) -> str:

@@ -22,11 +22,17 @@ Relevance = Callable[[Batch], Tensor]
 class Objective(nn.Module):
     """Σ weight · term over the *global* batch: every process encodes its share, all compare everything.
 
-    terms: name → (weight, module from `Step` to a scalar). relevance: what a term by meaning compares with.
+    terms: name → (weight, module from `Step` to a scalar). relevance: what a term by meaning compares with. ramps:
+    name → steps over which the weight of a term rises from 0. DAA from the first step on can win by ordering all
+    captions alike for every image, which costs a young model its sight: let it see first.
     """
 
     def __init__(
-        self, model: Model, terms: Mapping[str, tuple[float, nn.Module]], relevance: Relevance | None = None
+        self,
+        model: Model,
+        terms: Mapping[str, tuple[float, nn.Module]],
+        relevance: Relevance | None = None,
+        ramps: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__()
         if not terms:
@@ -34,7 +40,7 @@ class Objective(nn.Module):
         self.model = model
         self.weights = {name: float(weight) for name, (weight, _) in terms.items()}
         self.terms = nn.ModuleDict({name: term for name, (_, term) in terms.items()})
-        self.relevance = relevance
+        self.relevance, self.ramps = relevance, dict(ramps or {})
 
     def forward(
         self, batch: Batch, images: Any, tokens: Any, seed: int, number: int, precision: torch.dtype | None = None
@@ -54,8 +60,12 @@ class Objective(nn.Module):
             number,
         )
         parts = {name: term(step) for name, term in self.terms.items()}
-        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
+        loss = torch.stack([self._weight(name, number) * part for name, part in parts.items()]).sum()
         return {"loss": loss, **{name: part.detach() for name, part in parts.items()}}
+
+    def _weight(self, name: str, number: int) -> float:
+        ramp = self.ramps.get(name, 0)
+        return self.weights[name] * (min(1.0, number / ramp) if ramp else 1.0)
 
     def _relevance(self, batch: Batch, device: torch.device) -> Tensor:
         if self.relevance is None:

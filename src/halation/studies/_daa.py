@@ -1,0 +1,133 @@
+"""Does training the semantic ranking help, and what does it cost? PCME's and DAA's claims on Flickr8k, from scratch.
+
+Three tables (every model with and without DAA; which relevance to train by; how many captions an image needs) and the
+front between recall and ASP as DAA's weight grows. Every run is a file of numbers; a study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from halation import _table
+from halation._files import read_json, write_text
+from halation._progress import Progress, silent
+from halation.studies._daa_tables import ablation_table, front_plot, models_table, ratio_table, trials_table, verdicts
+from halation.studies._jobs import Job, run_job
+from halation.training import Tell, quiet
+
+__all__ = ["DaaStudy", "daa", "jobs"]
+
+MODELS = ("infonce", "vse", "pvse", "pcme", "pcmepp", "sgr", "saf")
+QUICK = ("infonce", "pcme", "sgr")
+SEEDS = (0, 1, 2)
+RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l")
+RATIOS = (1, 2, 3, 4)
+WEIGHTS = (1, 2, 5, 10, 20, 40)
+
+
+@dataclass(frozen=True)
+class DaaStudy:
+    """What is known so far, by job."""
+
+    results: Mapping[str, Mapping[str, Any]]
+    trials: Sequence[Mapping[str, Any]] = ()
+    missing: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = SEEDS
+    models: tuple[str, ...] = MODELS
+    notes: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        parts = [_table.text(*table, title=title) for title, table in self._tables()]
+        return "\n\n".join([*parts, *verdicts(self.results, self.models, self.seeds), *self._left()])
+
+    def to_markdown(self) -> str:
+        """docs/results.md."""
+        head = (
+            "# Results on Flickr8k\n\n"
+            "1,000 test photographs × 5 captions, official split, frozen EfficientNet-Lite0 features; mean ± sd over "
+            "seeds; the epoch is chosen on the dev split, and nothing on the test split. Made by "
+            "`halation study daa --data flickr8k --out docs`; each run's numbers and command are in `docs/results/`."
+        )
+        parts = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
+        said = verdicts(self.results, self.models, self.seeds)
+        return "\n\n".join([head, *parts, *said, *self._left()]) + "\n"
+
+    def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
+        tables = [
+            ("Every model, base and with DAA", models_table(self.results, self.models, self.seeds)),
+            ("Which relevance to train by", ablation_table(self.results, RELEVANCES, self.seeds)),
+            ("How many captions an image needs", ratio_table(self.results, (*RATIOS, 5), self.seeds)),
+        ]
+        if self.trials:
+            tables.append(("All trials on the dev split", trials_table(self.trials)))
+        return [(title, table) for title, table in tables if table[1]]
+
+    def _left(self) -> list[str]:
+        return [f"Not yet run: {', '.join(self.missing)}."] if self.missing else []
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """results.md and the front's plot in `folder`."""
+        target = Path(folder)
+        paths = [target / "results.md", target / "results" / "front.png"]
+        write_text(paths[0], self.to_markdown())
+        return paths if front_plot(self.results, WEIGHTS, paths[1]) else paths[:1]
+
+
+def jobs(*, quick: bool = False) -> list[Job]:
+    """All runs of the study, the most telling first."""
+    models, seeds = (QUICK, SEEDS[:1]) if quick else (MODELS, SEEDS)
+    listed = [Job(f"flickr8k_{model}{kind}", seed=seed) for seed in seeds for model in models for kind in ("", "_daa")]
+    if quick:
+        return listed
+    listed += [_weighted(weight) for weight in WEIGHTS]
+    for seed in seeds:
+        listed += [Job("flickr8k_infonce_daa", (f"loss.daa.relevance={name}",), seed, name) for name in RELEVANCES[1:]]
+    for seed in seeds:
+        for captions in RATIOS:
+            for kind in ("", "_daa"):
+                settings = (f"data.captions={captions}",)
+                listed.append(Job(f"flickr8k_infonce{kind}", settings, seed, f"captions{captions}"))
+    return listed
+
+
+def _weighted(weight: float) -> Job:
+    return Job("flickr8k_infonce_daa", (f"loss.daa.weight={weight}",), 0, f"weight{weight}")
+
+
+def daa(
+    data: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    runs: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> DaaStudy:
+    """Run what has not been run, and collect the tables. `only`: runs whose name contains one of these."""
+    results = Path(out) / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    Path(runs).mkdir(parents=True, exist_ok=True)
+    listed = jobs(quick=quick)
+    wanted = [job for job in listed if not only or any(part in job.name for part in only)]
+    for number, job in enumerate(wanted):
+        if not (results / f"{job.name}.json").exists():
+            tell(f"[{number + 1}/{len(wanted)}] {job.name}")
+        run_job(job, Path(data), results, Path(runs), progress=progress, tell=tell)
+        progress("runs", number + 1, len(wanted))
+    return collect(out, quick=quick)
+
+
+def collect(out: str | os.PathLike[str], *, quick: bool = False) -> DaaStudy:
+    """The study as far as its files go."""
+    results = Path(out) / "results"
+    listed = jobs(quick=quick)
+    files = {job.name: results / f"{job.name}.json" for job in jobs()}
+    found = {name: read_json(path) for name, path in files.items() if path.exists()}
+    missing = tuple(job.name for job in listed if job.name not in found)
+    trials = read_json(results / "trials.json") if (results / "trials.json").exists() else []
+    return DaaStudy(found, trials, missing, SEEDS[:1] if quick else SEEDS, QUICK if quick else MODELS)

@@ -1,0 +1,135 @@
+"""One training run of a study: a recipe, settings and a seed in, a file of numbers out; never done twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from halation._arrays import FloatArray
+from halation._files import read_json, write_text
+from halation._progress import Progress, silent
+from halation.build import Trained, open_run, train_recipe
+from halation.config import read_recipe
+from halation.encoders import Encoded
+from halation.evaluation import Report, evaluate
+from halation.gaussian import Gaussian
+from halation.relevance import read_flickr8k_judgements
+from halation.studies._agreement import together, within
+from halation.training import Run, Tell, quiet
+
+__all__ = ["Job", "run_job"]
+
+RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
+METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of a study."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+    seed: int = 0
+    label: str = ""  # what tells it from the recipe as it is
+
+    @property
+    def name(self) -> str:
+        """What its file is called."""
+        return "-".join(part for part in (self.recipe, self.label, f"seed{self.seed}") if part)
+
+    @property
+    def command(self) -> str:
+        """What a person would type for the training."""
+        sets = "".join(f" --set {setting}" for setting in (*self.settings, f"train.seed={self.seed}"))
+        return f"halation train {self.recipe} --data flickr8k{sets} --out RUN"
+
+
+def run_job(
+    job: Job, data: Path, results: Path, runs: Path, *, progress: Progress = silent, tell: Tell = quiet
+) -> dict[str, Any]:
+    """Train, measure on the test split, write the numbers; or read them where it was done before."""
+    path = results / f"{job.name}.json"
+    if path.exists():
+        found: dict[str, Any] = read_json(path)
+        return found
+    began = time.perf_counter()
+    folder = runs / job.name
+    recipe = read_recipe(job.recipe, (*job.settings, f"train.seed={job.seed}"))
+    state = Run(folder).about().get("state")
+    if state != "finished":
+        begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
+        if folder.exists() and not begun:
+            shutil.rmtree(folder)
+        train_recipe(recipe, data, folder, resume=begun, progress=progress, tell=tell)
+    trained = open_run(folder)
+    seconds = trained_seconds(folder)
+    result: dict[str, Any] = {
+        "recipe": job.recipe,
+        "settings": list(job.settings),
+        "seed": job.seed,
+        "command": job.command,
+        "seconds": round(seconds, 1),
+        "parameters": sum(p.numel() for p in trained.model.parameters()),
+        "dev": best_dev(folder),
+        "test": measured(trained, data),
+    }
+    result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
+    write_text(path, json.dumps(result) + "\n")
+    return result
+
+
+def trained_seconds(folder: Path) -> float:
+    """How long the training took."""
+    return float(Run(folder).about().get("seconds", 0.0))
+
+
+def best_dev(folder: Path) -> dict[str, float]:
+    """The validation by which the model was selected."""
+    chosen = [line["dev"] for line in Run(folder).history() if line.get("selected")]
+    return dict(chosen[-1])
+
+
+def measured(trained: Trained, data: Path) -> dict[str, Any]:
+    """Every number of the tables, on the test split."""
+    dataset = trained.open(data, "test")
+    images, captions = trained.encode(dataset)
+    scores: FloatArray = trained.model.all_scores(images, captions).numpy()
+    report = evaluate(scores, dataset.truth, METRICS, resamples=0)
+    judged = read_flickr8k_judgements(data, "expert")
+    pairs = scores[judged.pairs[:, 0], judged.pairs[:, 1]].astype(np.float64)
+    return {
+        **{side: {name: round(report.results(side)[name], 4) for name in METRICS} for side in ("i2t", "t2i")},
+        "rsum": round(report.rsum, 4),
+        "expert_tau_c": round(together(pairs, judged.scores), 4),
+        "expert_within": round(100 * float(within(pairs, judged).mean()), 4),
+        "rsum_by_image": rsum_by_image(report),
+        "fifths": {"images": fifths(images, report, "i2t"), "captions": fifths(captions, report, "t2i")},
+    }
+
+
+def rsum_by_image(report: Report) -> list[int]:
+    """What each image adds to R-sum, in fifths of a hit: its mean over images, × 20, is R-sum (five captions each)."""
+    found = {side: _hits(report, side) for side in ("i2t", "t2i")}
+    per_image = found["t2i"].reshape(len(found["i2t"]), -1)
+    assert per_image.shape[1] == 5
+    return [int(value) for value in np.rint(5 * found["i2t"] + per_image.sum(axis=1))]
+
+
+def _hits(report: Report, side: str) -> FloatArray:
+    columns = report.per_query[side]
+    return np.asarray(sum(columns[name] for name in ("R@1", "R@5", "R@10")))
+
+
+def fifths(encoded: Encoded, report: Report, side: str) -> list[float] | None:
+    """R@1 of the most certain fifth of the queries, the next, … the least certain; None for points."""
+    if not isinstance(encoded, Gaussian) or encoded.is_point:
+        return None
+    order = np.argsort(encoded.uncertainty().numpy(), kind="stable")
+    hits = np.asarray(report.per_query[side]["R@1"])[order]
+    return [round(100 * float(part.mean()), 2) for part in np.array_split(hits, 5)]

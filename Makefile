@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 .PHONY: help demo test lint types pytest bench studies clean
 
 help:
-	@echo "make demo     evaluate the built-in sample scores and print the table"
+	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k)"
 	@echo "make test     lint, types and tests"
 	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
-	@echo "make studies  write the tables and plots of docs/ again (DATA=folder with coco_eval and flickr8k)"
+	@echo "make studies  write the tables and plots of docs/ again (hours; DATA=folder with coco_eval and flickr8k)"
 	@echo "make clean    remove the environment and all caches"
 
 $(READY): pyproject.toml
@@ -20,7 +20,7 @@ $(READY): pyproject.toml
 	touch $@
 
 demo: $(READY)
-	$(BIN)/halation demo
+	$(BIN)/halation demo $(if $(DATA),--data $(DATA))
 
 test: lint types pytest
 
@@ -37,10 +37,11 @@ pytest: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
-DATA ?= ../shared/data
+SETS = $(or $(DATA),../shared/data)
 studies: $(READY)
-	$(BIN)/halation study positives --data $(DATA)/coco_eval --out docs/studies
-	$(BIN)/halation study humans --data $(DATA)/flickr8k --out docs/studies
+	$(BIN)/halation study positives --data $(SETS)/coco_eval --out docs/studies
+	$(BIN)/halation study humans --data $(SETS)/flickr8k --out docs/studies
+	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

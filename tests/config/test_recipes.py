@@ -42,12 +42,24 @@ def test_the_effective_recipe_names_every_key() -> None:
         ("train=3", "train is a section with keys of its own"),
         ("train.lr", "expected section.key=value"),
         ("train.lr=nan", "train.lr is nan"),
+        ("model.dim=-1", "model.dim is -1; it must be 0 or more"),
+        ("model.dropout=2", "model.dropout is 2.0; it must be 0 or more and below 1"),
+        ("text.dim=0", "text.dim is 0; it must be above 0"),
+        ("loss.daa.weight=-1", "loss.daa.weight is -1.0; it must be 0 or more"),
+        ("loss.infonce.temperature=0", "loss.infonce.temperature is 0.0; it must be above 0"),
+        ("model.log_sigma=nan", "model.log_sigma is nan; it must be a number"),
     ],
 )
 def test_a_wrong_setting_names_itself_and_the_remedy(setting: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         parse_recipe("", [setting])
     assert message in str(error.value)
+
+
+def test_only_the_point_head_can_keep_the_backbones_vectors() -> None:
+    assert parse_recipe("", ["model.dim=0"]).model.dim == 0
+    with pytest.raises(InputError, match=r"model\.dim is 0; it must be above 0"):
+        parse_recipe("", ["model.dim=0", "model.head=pcme"])
 
 
 def test_settings_win_over_the_file_and_need_no_quotes() -> None:

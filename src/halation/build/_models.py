@@ -163,10 +163,19 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
     for width in widths.values():
         width["both"] = width["pooled"] + width["local"]
     source = one_of(model.source, ("pooled", "local", "both"), "model.source")
-    return tuple(  # type: ignore[return-value]
-        encoders.PointHead(widths[side][source], model.dim, dropout, source=source)  # type: ignore[arg-type]
-        for side, dropout in ((image, model.dropout), (text, model.text_dropout))
-    )
+    given = [width[source] for width in widths.values()]
+    if not model.dim and given[0] != given[1]:
+        raise InputError(
+            f"model.dim 0 keeps the backbones' own vectors, but images have {given[0]} numbers and captions {given[1]}; "
+            "give model.dim a width"
+        )
+    heads = [
+        encoders.PointHead(width, model.dim or width, dropout, source=source)  # type: ignore[arg-type]
+        for width, dropout in zip(given, (model.dropout, model.text_dropout), strict=True)
+    ]
+    for head in heads if not model.dim else ():
+        nn.init.eye_(head.fc.weight)
+    return heads[0], heads[1]
 
 
 def _pcme(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
@@ -239,7 +248,7 @@ def _compare(recipe: Recipe) -> Any:
 def _daa(recipe: Recipe) -> nn.Module:
     daa = recipe.loss.daa
     own = None if daa.relevance_temperature < 0 else daa.relevance_temperature
-    return training.Scored(losses.DAA(daa.temperature, daa.variant, own), by_meaning=True)  # type: ignore[arg-type]
+    return training.DAA(daa.temperature, daa.variant, own, t2i=daa.t2i, beyond=daa.beyond)  # type: ignore[arg-type]
 
 
 _TERMS: dict[str, Callable[[Recipe], nn.Module]] = {

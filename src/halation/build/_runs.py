@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from halation.training import Place, Run, Tell, TrainingStopped, encode, process
 __all__ = ["Trained", "open_run", "train_recipe"]
 
 _CONFIG, _VOCABULARY = "config.toml", "vocabulary.json"
+_LEFT = (_CONFIG, _VOCABULARY, "run.json", "metrics.jsonl")  # of a run that ended before it had weights
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,18 @@ def train_recipe(
     progress: Progress = silent,
     tell: Tell = quiet,
 ) -> Place:
-    """Train as the recipe says; everything worth keeping is in the folder `out`."""
+    """Train as the recipe says; everything worth keeping is in the folder `out`.
+
+    An error before there are weights leaves no run behind, so that the same can be tried again.
+    """
     run = Run(out)
     with processes() as here:
         if resume:
             _check_same(run, recipe)
             if run.about().get("state") == "finished":
                 raise InputError(f"{run.folder} is finished; nothing is left to resume")
+        elif here.first:
+            _make_room(run)
         train_set = open_split(recipe, Path(data), recipe.data.train)
         dev_set = open_split(recipe, Path(data), recipe.data.dev)
         vocabulary = Vocabulary.build(train_set.captions, min_count=recipe.text.min_count)
@@ -71,20 +79,50 @@ def train_recipe(
         if here.first:
             about = {"recipe": recipe.name, "seed": recipe.train.seed, "data": train_set.name, "processes": here.world}
             run.begin({**about, "feature_dims": _dims(train_set)}, resume=resume)
-            write_text(run.folder / _CONFIG, to_toml(recipe))
-            vocabulary.save(run.folder / _VOCABULARY)
-        here.same(None)  # nobody reads the folder before it is there
         margin = recipe.loss.triplet.margin if recipe.loss.triplet.weight else None
-        tell(f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; {len(dev_set):,} to validate")
         try:
+            if here.first:
+                write_text(run.folder / _CONFIG, to_toml(recipe))
+                vocabulary.save(run.folder / _VOCABULARY)
+            here.same(None)  # nobody reads the folder before it is there
+            tell(
+                f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; "
+                f"{len(dev_set):,} to validate"
+            )
             place = train(objective, *loaders, recipe.train, run, here, margin=margin, progress=progress, tell=tell)
         except TrainingStopped as problem:
             if here.first:
                 run.finish("stopped", problem=str(problem))
             raise
+        except BaseException:
+            if here.first and not _of_use(run):
+                _clear(run)
+            raise
         if here.first:
             _finish(run, dev_set, place)
     return place
+
+
+def _make_room(run: Run) -> None:
+    """Look, before the work, whether the folder is free; what a run without weights left there goes."""
+    if not (run.folder / "run.json").exists():
+        return
+    ended = run.about().get("state") == "stopped" or not (run.folder / _CONFIG).exists()
+    if _of_use(run) or not ended:  # without weights it may be a run in its first epoch
+        raise InputError(f"{run.folder} holds a run already; continue it with --resume, or name another folder")
+    _clear(run)
+
+
+def _of_use(run: Run) -> bool:
+    return run.model_file.exists() or (run.folder / "checkpoint.safetensors").exists()
+
+
+def _clear(run: Run) -> None:
+    for name in _LEFT:
+        (run.folder / name).unlink(missing_ok=True)
+    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
+    with contextlib.suppress(OSError):  # something else is in it
+        run.folder.rmdir()
 
 
 def _finish(run: Run, dev_set: Dataset, place: Place) -> None:

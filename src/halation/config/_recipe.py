@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
+from halation._errors import InputError
 from halation.training import Settings
 
 __all__ = [
@@ -68,7 +73,7 @@ class Model:
     """Heads and comparison."""
 
     head: str = "point"  # point, pvse, pcme, pcmepp, sgr, saf, sgraf
-    dim: int = 512
+    dim: int = 512  # 0 = the point head keeps the backbones' own vectors, as in CLIP: its map begins as the identity
     dropout: float = 0.3  # of the image features
     text_dropout: float = 0.0  # of the text features
     source: str = "pooled"  # what the point head reads: pooled, local, both; pcmepp: pooled, local
@@ -139,6 +144,8 @@ class DAA(Term):
     relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence
     variant: str = "paper"
     relevance_temperature: float = -1.0  # below 0: as temperature
+    t2i: float = 1.0  # weight of captions asking for images, where images asking for captions has 1
+    beyond: float = 0.0  # share of each query's best-scored candidates, and its matches, left to the other losses
     ramp: int = 0  # steps over which the weight rises from 0
 
 
@@ -177,3 +184,33 @@ class Recipe:
     model: Model = field(default_factory=Model)
     loss: Loss = field(default_factory=Loss)
     train: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        for place, value in _numbers(self):
+            low, high = -math.inf if place in _ANY else 0, 1 if place in _SHARES else math.inf
+            positive = place in _POSITIVE or (place == "model.dim" and self.model.head != "point")
+            if not math.isfinite(value) or not low <= value < high or (positive and value == 0):
+                bound = "a number" if place in _ANY else "above 0" if positive else "0 or more"
+                raise InputError(f"{place} is {value}; it must be {bound}{' and below 1' if high == 1 else ''}")
+
+
+_POSITIVE = {
+    "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.sim_dim",
+    "model.steps", "loss.infonce.temperature", "loss.sigmoid.scale", "loss.soft_contrastive.scale",
+    "loss.soft_contrastive.samples", "loss.csd.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",
+}  # fmt: skip
+_ANY = {
+    "model.log_sigma", "loss.sigmoid.shift", "loss.soft_contrastive.shift", "loss.csd.shift",
+    "loss.daa.relevance_temperature",
+}  # fmt: skip
+_SHARES = {"text.dropout", "model.dropout", "model.text_dropout"}
+
+
+def _numbers(section: Any, place: str = "") -> Iterator[tuple[str, float]]:
+    """(key, value) of every number of a recipe, but those `Settings` has checked itself."""
+    for part in dataclasses.fields(section):
+        value = getattr(section, part.name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, Settings):
+            yield from _numbers(value, f"{place}{part.name}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield f"{place}{part.name}", value

@@ -13,7 +13,7 @@ import numpy as np
 from halation import relevance
 from halation._arrays import IntArray
 from halation._errors import InputError
-from halation._files import read_json, read_jsonl
+from halation._files import read_json, read_jsonl, read_lines
 from halation.data import _precomp, _scenes_files
 from halation.data._features import FeatureStore
 from halation.relevance import Truth
@@ -92,6 +92,9 @@ def _flickr8k(root: Path) -> Layout | None:
     present = tuple(name for name in ("train", "dev", "test") if (root / f"Flickr_8k.{name}Images.txt").is_file())
 
     def read(split: str) -> Listing:
+        chosen = root / f"Flickr_8k.{split}Images.txt"
+        if split in present and not any(True for _ in read_lines(chosen)):
+            raise InputError(f"{chosen} lists no image; was it written completely?")
         truth = relevance.read_flickr8k(root, split)
         return Listing(truth, tuple((inside(str(name), str(root / TOKENS)),) for name in truth.image_ids))
 

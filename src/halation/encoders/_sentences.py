@@ -70,9 +70,9 @@ class SentenceCache:
         if self._keys is not None or not self.file.exists():
             return
         try:
-            with np.load(self.file, allow_pickle=False) as found:
+            with self.file.open("rb") as handle, np.load(handle, allow_pickle=False) as found:
                 keys, values = found["keys"], found["values"]
-        except (OSError, ValueError, KeyError, BadZipFile):
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile):
             return
         if keys.dtype == np.dtype(f"V{_KEY}") and values.dtype == np.float16 and len(keys) == len(values):
             self._keys, self._values = keys, values

@@ -10,6 +10,7 @@ from halation.training._run import Run
 from halation.training._settings import Settings
 from halation.training._terms import (
     CSD,
+    DAA,
     KL,
     MMD,
     Diversity,
@@ -25,6 +26,7 @@ from halation.training._watch import TrainingStopped
 
 __all__ = [
     "CSD",
+    "DAA",
     "KL",
     "MMD",
     "AdamP",

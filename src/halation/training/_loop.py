@@ -19,7 +19,7 @@ from halation.training._processes import Processes
 from halation.training._run import Run
 from halation.training._settings import Settings
 from halation.training._validate import measure, to_device
-from halation.training._watch import TrainingStopped, Watch, alike
+from halation.training._watch import Seen, TrainingStopped, Watch, alike
 
 __all__ = ["Place", "Tell", "quiet", "train"]
 
@@ -42,7 +42,8 @@ class Place:
     step: int = 0  # within the epoch
     best: float = -float("inf")
     best_epoch: int = -1
-    at_chance: int = 0  # validations in a row that found nothing learnt
+    at_chance: int = 0  # validations in a row that look like a collapse
+    last_loss: float | None = None  # of the epoch before
     seconds: float = 0.0
     totals: dict[str, float] = field(default_factory=dict)  # of the losses, over the steps of this epoch
 
@@ -132,16 +133,16 @@ def _end_of_epoch(
         recall = f"{summary['R@1 i2t']:.1f}/{summary['R@1 t2i']:.1f}"
         mark = "  *" if place.best_epoch == place.epoch else ""
         tell(
-            f"epoch {place.epoch + 1:3d}  loss {losses.get('loss', float('nan')):8.4f}  "
+            f"epoch {place.epoch + 1:3d}  loss {losses['loss']:8.4f}  "
             f"dev R@1 {recall}  rsum {summary['rsum']:.1f}  ASP {asp}{mark}"
         )
         hits = {side: summary[f"R@10 {side}"] / 100 for side in ("i2t", "t2i")}
         try:
-            place.at_chance = watch.validation(
-                hits, alike(seen.images), losses.get("triplet"), place.epoch, place.at_chance
-            )
+            view = Seen(place.epoch, hits, alike(seen.images), losses, place.last_loss)
+            place.at_chance = watch.validation(view, place.at_chance)
         except TrainingStopped as stopped:
             problem = str(stopped)
+    place.last_loss = losses["loss"]
     problem, place.best, place.best_epoch = here.same((problem, place.best, place.best_epoch))
     if problem is not None:
         raise TrainingStopped(problem)

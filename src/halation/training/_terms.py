@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from halation.gaussian import Gaussian
 
 __all__ = [
     "CSD",
+    "DAA",
     "KL",
     "MMD",
     "Diversity",
@@ -83,16 +85,52 @@ class InfoNCE(nn.Module):
 
 
 class Scored(nn.Module):
-    """A loss of `halation.losses` on (scores, matches), or with `by_meaning` on (scores, relevance)."""
+    """A loss of `halation.losses` on (scores, matches)."""
 
-    def __init__(self, loss: nn.Module, *, by_meaning: bool = False) -> None:
+    def __init__(self, loss: nn.Module) -> None:
         super().__init__()
-        self.loss, self.by_meaning = loss, by_meaning
+        self.loss = loss
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        result: Tensor = self.loss(step.scores, step.relevance if self.by_meaning else step.matches)
+        result: Tensor = self.loss(step.scores, step.matches)
         return result
+
+
+class DAA(nn.Module):
+    """`losses.daa` of images asking for captions plus `t2i` times that of captions asking for images.
+
+    Ranking captions by meaning is learnt sooner than ranking images: a t2i above 1 evens it out. `beyond` leaves the
+    first places to the other losses: annotated matches, and the share of each query's candidates that scores highest,
+    do not count.
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.02,
+        variant: Literal["paper", "released"] = "paper",
+        relevance_temperature: float | None = None,
+        *,
+        t2i: float = 1.0,
+        beyond: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.rows = losses.DAA(temperature, variant, relevance_temperature, symmetric=False)
+        self.t2i, self.beyond = t2i, beyond
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        i2t = self._direction(step.scores, step.relevance, step.matches)
+        t2i = self._direction(step.scores.T, step.relevance.T, step.matches.T)
+        return i2t + self.t2i * t2i
+
+    def _direction(self, scores: Tensor, relevance: Tensor, matches: Tensor) -> Tensor:
+        mask = None
+        if self.beyond:
+            place = scores.detach().argsort(dim=1, descending=True).argsort(dim=1)  # (n, m), 0 = first
+            mask = (place >= self.beyond * scores.shape[1]) & ~matches
+        loss: Tensor = self.rows(scores, relevance, mask)
+        return loss
 
 
 class Triplet(nn.Module):

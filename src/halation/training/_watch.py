@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from halation.encoders import Encoded, Parts
 from halation.gaussian import Gaussian
 from halation.relevance import Truth
 
-__all__ = ["TrainingStopped", "Watch", "alike", "chance"]
+__all__ = ["Seen", "TrainingStopped", "Watch", "alike", "chance"]
 
 _TRY = (
     "what to try: a lower train.lr, a longer train.warmup, all negatives before the hardest one "
@@ -23,6 +24,17 @@ _TRY = (
 
 class TrainingStopped(HalationError):
     """Training was stopped because it cannot come to anything."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a validation saw."""
+
+    epoch: int
+    recall: Mapping[str, float]  # R@10 in 0…1, by direction
+    likeness: float  # mean cosine of two images
+    losses: Mapping[str, float]  # of the epoch's training
+    last_loss: float | None  # of the epoch before
 
 
 class Watch:
@@ -42,24 +54,34 @@ class Watch:
             seen = ", ".join(f"{name} = {parts[name]}" for name in broken)
             raise TrainingStopped(f"step {step}: {seen}; the run is stopped, its last checkpoint is intact. {_TRY}")
 
-    def validation(
-        self, recall: Mapping[str, float], likeness: float, triplet: float | None, epoch: int, before: int
-    ) -> int:
-        """recall: R@10 in 0…1 by direction; before: validations in a row at chance until now. How many there are now.
+    def validation(self, seen: Seen, before: int) -> int:
+        """How many validations in a row look like a collapse, `before` of them until this one; three end the run.
 
-        Three in a row: nothing is being learnt.
+        Recall no better than luck, and a sign that it will not get better: embeddings all alike, a triplet loss at its
+        margin, or a loss that does not fall.
         """
-        at_chance = all(recall[side] <= self.luck[side] for side in self.chance)
-        if not at_chance or before + 1 < self.patience:
-            return before + 1 if at_chance else 0
-        signs = [
-            f"R@10 is {100 * recall[side]:.2f} % {side}, chance {100 * self.chance[side]:.2f} %" for side in recall
+        signs = self._signs(seen)
+        if not signs or any(seen.recall[side] > self.luck[side] for side in self.luck):
+            return 0
+        if before + 1 < self.patience:
+            return before + 1
+        recall = [
+            f"R@10 is {100 * seen.recall[side]:.2f} % {side}, chance {100 * self.chance[side]:.2f} %"
+            for side in seen.recall
         ]
-        if likeness > 0.99:
-            signs.append(f"all embeddings are alike (mean cosine {likeness:.4f})")
+        raise TrainingStopped(f"epoch {seen.epoch + 1}: the model has collapsed: {'; '.join(recall + signs)}. {_TRY}")
+
+    def _signs(self, seen: Seen) -> list[str]:
+        signs = []
+        if seen.likeness > 0.99:
+            signs.append(f"all embeddings are alike (mean cosine {seen.likeness:.4f})")
+        triplet = seen.losses.get("triplet")
         if triplet is not None and self.margin and abs(triplet - 2 * self.margin) < 0.05 * self.margin:
             signs.append(f"the triplet loss is stuck at its margin ({triplet:.4f} of 2 × {self.margin})")
-        raise TrainingStopped(f"epoch {epoch + 1}: the model has collapsed: {'; '.join(signs)}. {_TRY}")
+        loss = seen.losses.get("loss", math.nan)
+        if seen.last_loss is not None and loss > 0.995 * seen.last_loss:
+            signs.append(f"the loss does not fall ({loss:.4f} after {seen.last_loss:.4f})")
+        return signs
 
 
 def chance(truth: Truth, k: int = 10) -> dict[str, float]:

@@ -1,0 +1,96 @@
+"""The terms of a training loss: what they compare, how they are normalised, what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from halation import losses, similarity, training
+from halation._errors import InputError
+from halation.encoders import Several, best_cosine
+from halation.gaussian import Gaussian
+
+
+def step(n: int = 6, d: int = 4, number: int = 3, clouds: bool = True, seed: int = 0) -> training.Step:
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda: torch.nn.functional.normalize(torch.randn(n, d, generator=generator), dim=1)  # noqa: E731
+    sides = [Gaussian(draw(), torch.full((n, d), -4.0) if clouds else None) for _ in range(2)]
+    matches = torch.eye(n, dtype=torch.bool)
+    relevance = torch.rand(n, n, generator=generator)
+    return training.Step(sides[0], sides[1], similarity.cosine, matches, lambda: relevance, 7, number)
+
+
+def test_daa_adds_its_directions_and_weighs_the_second() -> None:
+    s = step()
+    rows, columns = (losses.daa(x, r, 0.05) for x, r in ((s.scores, s.relevance), (s.scores.T, s.relevance.T)))
+    assert torch.isclose(training.DAA(0.05)(s), rows + columns)
+    assert torch.isclose(training.DAA(0.05, t2i=3.0)(s), rows + 3 * columns)
+
+
+def test_daa_beyond_the_first_places_leaves_matches_and_leaders_alone() -> None:
+    s = step(n=20)
+    scores = s.scores.detach().requires_grad_()
+    inner = training.Step(s.images, s.captions, lambda a, b: scores, s.matches, lambda: s.relevance, 0, 0)
+    training.DAA(0.5, t2i=0.0, beyond=0.25)(inner).backward()
+    assert scores.grad is not None
+    leaders = scores.topk(5, dim=1).indices
+    assert (scores.grad.gather(1, leaders) == 0).all() and (scores.grad.diagonal() == 0).all()
+    assert (scores.grad != 0).sum() > 20 * 10
+
+
+def test_the_triplet_is_per_match_and_takes_all_negatives_first() -> None:
+    s = step(n=8)
+    term = training.Triplet(0.2, sum_steps=4)
+    summed = losses.triplet(s.scores, s.matches, 0.2, hardest=False)
+    assert torch.isclose(term(s), summed / 64)
+    late = step(n=8, number=4)
+    assert torch.isclose(term(late), losses.triplet(late.scores, late.matches, 0.2) / 8)
+
+
+def test_monte_carlo_noise_depends_on_seed_and_step_and_differs_between_sides() -> None:
+    one, again, later, other = step(), step(), step(number=4), step()
+    a, b = one.samples(5)
+    assert torch.equal(a, again.samples(5)[0]) and not torch.equal(a, later.samples(5)[0])
+    assert isinstance(other.images, Gaussian) and isinstance(other.captions, Gaussian)
+    noise = [
+        (x - g.mean[:, None]) / g.std[:, None] for x, g in zip((a, b), (other.images, other.captions), strict=True)
+    ]
+    assert not torch.allclose(noise[0], noise[1])
+
+
+def test_soft_contrastive_and_csd_are_summed_over_an_images_pairs() -> None:
+    s = step()
+    a, b = s.samples(7)
+    assert torch.isclose(
+        training.SoftContrastive(5.0, 5.0)(s), 6 * losses.soft_contrastive(a, b, s.matches, scale=5.0, shift=5.0)
+    )
+    clouds = s.gaussians()
+    assert torch.isclose(training.CSD()(s), 6 * losses.csd_contrastive(*clouds, s.matches.float()))
+
+
+def test_regularisers_look_at_both_sides() -> None:
+    s = step()
+    images, captions = s.gaussians()
+    assert torch.isclose(training.KL()(s), losses.kl(images) + losses.kl(captions))
+    together = torch.cat([images.mean, captions.mean])
+    assert torch.isclose(training.Uniformity()(s), losses.uniformity(together))
+    sides = [Several(torch.randn(5, 2, 4), torch.randn(5, 2, 4)) for _ in range(2)]
+    several = training.Step(sides[0], sides[1], best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
+    both = losses.diversity(sides[0].residuals) + losses.diversity(sides[1].residuals)
+    assert torch.isclose(training.Diversity()(several), both)
+    assert torch.isclose(training.MMD()(several), losses.mmd(sides[0].points, sides[1].points))
+
+
+def test_a_term_that_does_not_fit_the_model_says_which_head_would() -> None:
+    with pytest.raises(InputError, match="take the head pvse"):
+        training.Diversity()(step())
+    sides = Several(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
+    several = training.Step(sides, sides, best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
+    with pytest.raises(InputError, match="needs Gaussians"):
+        training.KL()(several)
+
+
+def test_infonce_keeps_its_temperature_above_a_hundredth() -> None:
+    term = training.InfoNCE(1e-4)
+    s = step()
+    assert torch.isclose(term(s), losses.info_nce(s.scores, s.matches, 0.01))

@@ -93,7 +93,10 @@ def test_a_published_recipe_trains_resumes_and_is_measured(name: str, world: Wor
     scores = trained.scores(test)
     assert scores.shape == (len(test), test.n_captions) and scores.std() > 0
     report = evaluate(scores, test.truth, ["R@1", "ASP"], resamples=0)
-    assert all(0 <= report.results(side)["R@1"] <= 100 and 0 < report.results(side)["ASP(tfidf)"] <= 100 for side in ("i2t", "t2i"))
+    assert all(
+        0 <= report.results(side)["R@1"] <= 100 and 0 < report.results(side)["ASP(tfidf)"] <= 100
+        for side in ("i2t", "t2i")
+    )
 
 
 @pytest.mark.parametrize("name", ["coco_pcme_daa", "coco_sgr", "flickr30k_pcmepp", "cub_pvse"])

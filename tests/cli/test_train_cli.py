@@ -1,0 +1,447 @@
+"""Data, features, training and measuring as a person types them; and what each mistake looks like."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halation.cli import main
+from halation.training import Run
+from layouts import draw, write_flickr8k, write_hub
+
+RECIPE = """
+name = "tiny"
+[image]
+backbone = "small_conv"
+dim = 16
+size = 16
+[text]
+dim = 8
+min_count = 1
+[model]
+dim = 8
+[loss.infonce]
+weight = 1.0
+[train]
+epochs = 1
+batch_size = 16
+warmup = 1
+"""
+
+
+def halation(*arguments: object) -> int:
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="session")
+def sound_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_flickr8k(tmp_path_factory.mktemp("sound") / "photos")
+
+
+@pytest.fixture
+def data(sound_data: Path, tmp_path: Path) -> Path:
+    """A folder one may break."""
+    return Path(shutil.copytree(sound_data, tmp_path / "photos"))
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    (tmp_path / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    return tmp_path / "tiny.toml"
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("transformers")
+    return write_hub(tmp_path_factory.mktemp("hub"), "resnet")
+
+
+@pytest.fixture(scope="session")
+def finished(sound_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that went well."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    assert halation("train", folder / "tiny.toml", "--data", sound_data, "--out", folder / "run") == 0
+    return folder / "run"
+
+
+def one_line(captured: pytest.CaptureFixture[str]) -> str:
+    """What a mistake printed: a single line, no traceback."""
+    message = captured.readouterr().err.strip()
+    assert message.startswith("halation: ") and len(message.splitlines()) == 1, message
+    return message
+
+
+class TestTraining:
+    def test_a_run_is_trained_and_measured(
+        self, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run, report = tmp_path / "run", tmp_path / "report.json"
+        settings = ("--set", "train.epochs=2", "--set", "loss.daa.weight=1")
+        assert halation("train", recipe, "--data", data, "--out", run, *settings) == 0
+        told = capsys.readouterr().out
+        assert "8 images, 40 captions to train on; 4 to validate" in told
+        assert "epoch   2  loss" in told and f"next: halation evaluate {run}" in told
+        assert halation("evaluate", run, "--data", data, "--split", "test", "--out", report, "--resamples", 20) == 0
+        assert "4 images × 20 captions" in capsys.readouterr().out
+        assert len(json.loads(report.read_text())["per_query"]["t2i"]["R@1"]) == 20
+
+    def test_the_config_of_a_run_is_a_recipe(self, finished: Path, sound_data: Path, tmp_path: Path) -> None:
+        assert halation("train", finished / "config.toml", "--data", sound_data, "--out", tmp_path / "again") == 0
+        weights = (path / "model.safetensors" for path in (finished, tmp_path / "again"))
+        assert len({path.read_bytes() for path in weights}) == 1
+
+    def test_a_run_that_was_begun_is_continued(self, data: Path, recipe: Path, tmp_path: Path) -> None:
+        command = ("train", recipe, "--data", data, "--out", tmp_path / "run", "--set", "train.epochs=2")
+        assert halation(*command) == 0
+        Run(tmp_path / "run").note(state="running")  # as if the last word had not been written
+        assert halation(*command, "--resume") == 0
+        assert Run(tmp_path / "run").about()["state"] == "finished"
+
+    def test_a_run_is_not_written_over(
+        self, finished: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+        assert halation("train", recipe, "--data", data, "--out", finished) == 2
+        assert "holds a run already; continue it with --resume, or name another folder" in one_line(capsys)
+        assert halation("train", recipe, "--data", data, "--out", finished, "--resume") == 2
+        assert "is finished; nothing is left to resume" in one_line(capsys)
+        assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+
+
+class TestScenes:
+    def test_a_world_is_drawn_checked_and_trained_on(
+        self, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        world = tmp_path / "world"
+        assert halation("data", "scenes", world, "--train", 20, "--dev", 6, "--test", 6) == 0
+        assert f"drew 32 pictures into {world}\nnext: halation data check {world}" in capsys.readouterr().out
+        assert halation("data", "check", world) == 0
+        said = capsys.readouterr().out
+        assert "20 images       100 captions (5 each)  20 pictures" in said and "nothing to mend" in said
+        assert halation("train", recipe, "--data", world, "--out", tmp_path / "run") == 0
+
+    def test_a_world_is_not_drawn_over_something_else(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert halation("data", "scenes", data, "--train", 5, "--dev", 5, "--test", 5) == 2
+        assert str(data) in one_line(capsys)
+        assert not (data / "scenes.json").exists()
+
+    def test_a_world_without_pictures_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert halation("data", "scenes", tmp_path / "world", "--train", 0) == 2
+        one_line(capsys)
+        assert not (tmp_path / "world").exists()
+
+
+class TestCheck:
+    def test_sound_data(self, sound_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert halation("data", "check", sound_data) == 0
+        said = capsys.readouterr().out
+        assert f"{sound_data}: flickr8k" in said and "8 images        40 captions (5 each)  8 pictures" in said
+
+    def test_everything_that_is_wrong_is_said_at_once(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        cut(data / "images" / "p0.jpg")
+        (data / "images" / "p9.jpg").unlink()
+        (data / "Flickr_8k.testImages.txt").write_text("p14.jpg\np0.jpg\n")
+        assert halation("data", "check", data) == 1
+        said = capsys.readouterr().out
+        for complaint in (
+            "train: 1 pictures cannot be read; the first:",
+            "dev: 1 of 4 pictures are missing (p9.jpg); put them into",
+            "1 pictures are in more than one split (p0.jpg (train) and p0.jpg (test))",
+        ):
+            assert complaint in said, said
+
+    def test_a_folder_of_nothing_known(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert halation("data", "check", tmp_path) == 1
+        assert "is not recognised (it holds nothing); halation knows" in capsys.readouterr().out
+
+
+class TestFeatures:
+    def test_they_are_computed_and_trained_on(
+        self, data: Path, hub: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert halation("features", data, "--backbone", hub / "resnet", "--batch-size", 5) == 0
+        told = capsys.readouterr()
+        assert "16 images, pooled 12, 16 cells of 12" in told.out and not told.err
+        assert halation("data", "check", data) == 0
+        assert "features features/resnet: 16 rows, pooled 12, 16 cells of 12; rows match" in capsys.readouterr().out
+        use = ("--set", "image.backbone=precomputed", "--set", "data.features=features/resnet")
+        assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
+        assert halation("evaluate", tmp_path / "run", "--data", data, "--metric", "R@1", "--resamples", 0) == 0
+
+    def test_a_broken_picture_is_listed_and_skipped(
+        self, data: Path, hub: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        cut(data / "images" / "p3.jpg")
+        assert halation("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "seen") == 0
+        told = capsys.readouterr()
+        assert "15 images" in told.out and told.err.strip() == "could not be read: p3.jpg"
+        assert "no readable picture" in (tmp_path / "seen" / "corrupt.txt").read_text()
+        use = ("--set", "image.backbone=precomputed", "--set", f"data.features={tmp_path / 'seen'}")
+        assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
+        assert "7 images, 35 captions to train on" in capsys.readouterr().out
+
+    def test_cut_short_they_go_on_and_what_is_done_stays(
+        self, data: Path, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from halation.encoders import HubImage
+
+        looked, real = [], HubImage.forward
+
+        def forward(self: HubImage, images):  # type: ignore[no-untyped-def]
+            if len(looked) == 2:
+                raise KeyboardInterrupt
+            looked.append(len(images))
+            return real(self, images)
+
+        command = ("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "seen", "--batch-size", 4)
+        monkeypatch.setattr(HubImage, "forward", forward)
+        assert halation(*command) == 130
+        looked.clear()
+        assert halation(*command) == 0
+        assert looked == [4, 4]  # of four blocks, two were done
+        assert halation(*command) == 0 and looked == [4, 4]
+        whole = ("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "whole")
+        monkeypatch.undo()
+        assert halation(*whole) == 0
+        one, two = (np.load(tmp_path / name / "local.npy") for name in ("seen", "whole"))
+        np.testing.assert_allclose(one, two, atol=2e-3)
+
+    @pytest.mark.parametrize("backbone", ["efficientnet", "no/such/folder"])
+    def test_an_unknown_backbone(
+        self, backbone: str, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("transformers")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        assert halation("features", data, "--backbone", backbone) == 2
+        assert backbone in one_line(capsys)
+        assert not (data / "features").exists()
+
+    def test_pictures_that_are_not_there(self, data: Path, hub: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (data / "images" / "p2.jpg").unlink()
+        assert halation("features", data, "--backbone", hub / "resnet") == 2
+        assert "1 of 8 pictures are not in" in one_line(capsys)
+        assert not (data / "features").exists()
+
+
+def cut(picture: Path) -> None:
+    """Half a file, as an interrupted download leaves it."""
+    picture.write_bytes(picture.read_bytes()[: picture.stat().st_size // 2])
+
+
+def write_features(data: Path, rows: int, names: list[str] | None) -> list[str]:
+    folder = data / "features"
+    folder.mkdir()
+    np.save(folder / "toy.npy", np.ones((rows, 6), dtype=np.float16))
+    if names is not None:
+        (folder / "images.txt").write_text("\n".join(names), encoding="utf-8")
+    return ["image.backbone=precomputed", "data.features=features"]
+
+
+def missing_images(data: Path) -> list[str]:
+    (data / "images" / "p1.jpg").unlink()
+    return []
+
+
+def no_images(data: Path) -> list[str]:
+    shutil.rmtree(data / "images")
+    return []
+
+
+def truncated_to_train_on(data: Path) -> list[str]:
+    cut(data / "images" / "p2.jpg")
+    return ["train.batch_size=40"]  # every caption in the one batch
+
+
+def truncated_to_validate_on(data: Path) -> list[str]:
+    cut(data / "images" / "p9.jpg")
+    return []
+
+
+def wrong_encoding(data: Path) -> list[str]:
+    text = (data / "Flickr8k.token.txt").read_text(encoding="utf-8").replace("a red", "a rosé", 1)
+    (data / "Flickr8k.token.txt").write_bytes(text.encode("latin-1"))
+    return []
+
+
+def empty_split(data: Path) -> list[str]:
+    (data / "Flickr_8k.devImages.txt").write_text("\n")
+    return []
+
+
+def no_split(data: Path) -> list[str]:
+    (data / "Flickr_8k.devImages.txt").unlink()
+    return []
+
+
+def listed_twice(data: Path) -> list[str]:
+    (data / "Flickr_8k.trainImages.txt").write_text("p0.jpg\np1.jpg\np0.jpg\n")
+    return []
+
+
+def features_of_other_images(data: Path) -> list[str]:
+    return write_features(data, 15, [f"p{k}.jpg" for k in range(16) if k != 5])
+
+
+def features_with_too_few_names(data: Path) -> list[str]:
+    return write_features(data, 16, [f"p{k}.jpg" for k in range(15)])
+
+
+def features_without_names(data: Path) -> list[str]:
+    return write_features(data, 16, None)
+
+
+def no_features(data: Path) -> list[str]:
+    return ["image.backbone=precomputed", "data.features=features/efflite0"]
+
+
+def more_than_a_batch(data: Path) -> list[str]:
+    return ["train.batch_size=128"]
+
+
+BAD: dict[Callable[[Path], list[str]], str] = {
+    missing_images: "flickr8k-train: 1 of 8 pictures are not in {data}/images (p1.jpg)",
+    no_images: "flickr8k-train has no pictures, and this backbone wants to see them; unpack them",
+    truncated_to_train_on: "{data}/images/p2.jpg is no readable picture (",
+    truncated_to_validate_on: "{data}/images/p9.jpg is no readable picture (",
+    wrong_encoding: "{data}/Flickr8k.token.txt line 1: not UTF-8 (byte 0xe9); convert the file",
+    empty_split: "{data}/Flickr_8k.devImages.txt lists no image",
+    no_split: "{data} (flickr8k) has no split 'dev'; it has train, test, all",
+    listed_twice: "{data}/Flickr_8k.trainImages.txt line 3: the image id 'p0.jpg' was used already",
+    features_of_other_images: "{data}/features has no row for 1 of the 8 images of flickr8k-train (p5.jpg)",
+    features_with_too_few_names: "{data}/features: 16 rows of features but 15 names in images.txt",
+    features_without_names: "{data}/features has 16 rows for the 8 images of flickr8k-train, and no images.txt",
+    no_features: "features/efflite0 does not exist; name a folder, .npy or HDF5 file of features",
+    more_than_a_batch: "batch_size is 128 but flickr8k-train has 40 captions; take a smaller",
+}
+
+
+@pytest.mark.parametrize("breakage", BAD, ids=lambda breakage: breakage.__name__)
+def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_try(
+    breakage: Callable[[Path], list[str]],
+    data: Path,
+    sound_data: Path,
+    recipe: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = [part for setting in breakage(data) for part in ("--set", setting)]
+    assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *settings) == 2
+    assert BAD[breakage].format(data=data) in one_line(capsys)
+    assert not (tmp_path / "run").exists()
+    assert halation("train", recipe, "--data", sound_data, "--out", tmp_path / "run") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nosuch_pcme"], "unknown recipe 'nosuch_pcme'; did you mean 'scenes_pcme'?"),
+        (["nosuch/recipe.toml"], "nosuch/recipe.toml does not exist"),
+        (["scenes_pcme", "--set", "train.epoch=3"], "there is no train.epoch; did you mean train.epochs?"),
+        (["scenes_pcme", "--set", "train.epochs"], "--set train.epochs: expected section.key=value"),
+        (["scenes_pcme", "--set", "model.head=pmce"], "unknown model.head 'pmce'; did you mean 'pcme'?"),
+        (["scenes_pcme", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
+        (["scenes_pcme", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
+        (["scenes_pcme", "--set", "loss.soft_contrastive.weight=0", "--set", "loss.kl.weight=0"], "has no loss"),
+        (["scenes_pcme", "--resume"], "run holds no run to resume; train without --resume"),
+        (["scenes_pcme", "--data", "no/data"], "no/data is no folder; name the folder that holds the dataset"),
+    ],
+)
+def test_a_wrong_command_is_one_clear_line_and_no_folder(
+    arguments: list[str], message: str, sound_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert halation("train", "--data", sound_data, "--out", tmp_path / "run", *arguments) == 2
+    assert message in one_line(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+class TestRunsThatAreNotWhatTheySay:
+    @pytest.fixture
+    def run(self, finished: Path, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(finished, tmp_path / "run"))
+
+    def test_weights_of_another_model(
+        self, run: Path, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = tmp_path / "other"
+        assert halation("train", recipe, "--data", data, "--out", other, "--set", "model.dim=4") == 0
+        shutil.copy(other / "model.safetensors", run)
+        capsys.readouterr()
+        assert halation("evaluate", run, "--data", data, "--out", tmp_path / "report.json") == 2
+        message = one_line(capsys)
+        assert "model.safetensors is of another model: 4 tensors differ from what config.toml" in message
+        assert not (tmp_path / "report.json").exists()
+
+    def test_a_checkpoint_of_another_model(
+        self, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run, other = tmp_path / "run", tmp_path / "other"
+        self.interrupted(recipe, data, run)
+        self.interrupted(recipe, data, other, "--set", "model.dim=4")
+        shutil.copy(other / "checkpoint.safetensors", run)
+        capsys.readouterr()
+        files = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != "run.json"}
+        assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.epochs=2", "--resume") == 2
+        assert "checkpoint.safetensors: the checkpoint is of another model or other settings" in one_line(capsys)
+        assert files == {name: (run / name).read_bytes() for name in files}
+
+    @staticmethod
+    def interrupted(recipe: Path, data: Path, run: Path, *settings: str) -> None:
+        """A run whose second epoch met a picture that had broken meanwhile."""
+        from halation.config import read_recipe
+
+        chosen = read_recipe(recipe, ["train.epochs=2", *settings[1::2]])
+
+        def stop(what: str, done: int, total: int) -> None:
+            if what.startswith("epoch 2/"):
+                raise KeyboardInterrupt
+
+        from halation.build import train_recipe
+
+        with pytest.raises(KeyboardInterrupt):
+            train_recipe(chosen, data, run, progress=stop)
+        assert (run / "checkpoint.safetensors").exists()
+
+    def test_half_a_file_of_weights(self, run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        cut(run / "model.safetensors")
+        assert halation("evaluate", run, "--data", data) == 2
+        assert "model.safetensors" in one_line(capsys)
+
+    @pytest.mark.parametrize("name", ["model.safetensors", "config.toml", "vocabulary.json"])
+    def test_a_run_that_lacks_a_file(
+        self, name: str, run: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (run / name).unlink()
+        assert halation("evaluate", run, "--data", data) == 2
+        assert name in one_line(capsys)
+
+    def test_another_recipe_is_not_taken_for_the_same(
+        self, run: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.lr=0.1", "--resume") == 2
+        assert "was begun with another recipe; resume it with halation train" in one_line(capsys)
+
+    def test_a_split_that_is_not_there(self, run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert halation("evaluate", run, "--data", data, "--split", "tset") == 2
+        assert "has no split 'tset'; it has train, dev, test, all" in one_line(capsys)
+
+    def test_pictures_that_are_mended_later(
+        self, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A picture that only the test split has does not stop the training, but the measuring."""
+        cut(data / "images" / "p13.jpg")
+        assert halation("train", recipe, "--data", data, "--out", tmp_path / "run") == 0
+        capsys.readouterr()
+        assert halation("evaluate", tmp_path / "run", "--data", data) == 2
+        assert "p13.jpg is no readable picture" in one_line(capsys)
+        draw(data / "images" / "p13.jpg", 13)
+        assert halation("evaluate", tmp_path / "run", "--data", data, "--metric", "R@1", "--resamples", 0) == 0

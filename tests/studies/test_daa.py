@@ -1,0 +1,82 @@
+"""The DAA study: its plan, its tables, and that nothing is run twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halation.config import read_recipe
+from halation.evaluation import evaluate
+from halation.studies._daa import collect, jobs
+from halation.studies._daa_tables import difference
+from halation.studies._jobs import METRICS, Job, rsum_by_image, run_job
+from worlds import sample_scores, sample_truth
+
+
+def made_up(seed: int, shift: int = 0, clouds: bool = False) -> dict[str, Any]:
+    """What a run's file says, with numbers out of the air."""
+    generator = np.random.default_rng(seed)
+    side = dict.fromkeys(METRICS, 50.0 + seed + shift)
+    hits = np.clip(generator.integers(0, 30, size=50) + shift, 0, 30)
+    fifths = [50.0, 40.0, 30.0, 20.0, 10.0] if clouds else None
+    return {
+        "recipe": "flickr8k_infonce", "settings": [], "seed": seed, "command": "halation train …", "seconds": 60.0,
+        "dev": {}, "test": {
+            "i2t": side, "t2i": side, "rsum": 20 * float(hits.mean()), "expert_tau_c": 40.0, "expert_within": 50.0,
+            "rsum_by_image": hits.tolist(), "fifths": {"images": fifths, "captions": fifths},
+        },
+    }  # fmt: skip
+
+
+def test_every_job_has_a_recipe_and_a_name_of_its_own() -> None:
+    names = [job.name for job in jobs()]
+    assert len(set(names)) == len(names) and {job.name for job in jobs(quick=True)} <= set(names)
+    for job in jobs():
+        assert read_recipe(job.recipe, job.settings).name == job.recipe
+        assert f"--set train.seed={job.seed}" in job.command
+
+
+def test_what_images_add_makes_up_the_rsum() -> None:
+    truth = sample_truth(images=40)
+    report = evaluate(sample_scores(truth, 0.5, seed=1), truth, ["R@1", "R@5", "R@10"], resamples=0)
+    assert 20 * np.mean(rsum_by_image(report)) == pytest.approx(report.rsum)
+
+
+def test_the_difference_pairs_images_and_averages_seeds() -> None:
+    base = [made_up(seed) for seed in range(3)]
+    change, low, high = difference(base, base)
+    assert change == low == high == 0
+    better = [made_up(seed, shift=2) for seed in range(3)]
+    change, low, high = difference(base, better)
+    expected = np.mean([np.mean(b["test"]["rsum_by_image"]) for b in better])
+    expected -= np.mean([np.mean(b["test"]["rsum_by_image"]) for b in base])
+    assert change == pytest.approx(20 * expected) and low < change < high and low > 0
+
+
+def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    for seed in (0, 1):
+        for kind, shift in (("", 0), ("_daa", 3)):
+            path = tmp_path / "results" / f"flickr8k_pcme{kind}-seed{seed}.json"
+            path.write_text(json.dumps(made_up(seed, shift, clouds=True)))
+    for weight in (1, 2, 5):
+        path = tmp_path / "results" / f"flickr8k_infonce_daa-weight{weight}-seed0.json"
+        path.write_text(json.dumps(made_up(weight)))
+    study = collect(tmp_path)
+    text = study.to_markdown()
+    assert "| pcme + DAA | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
+    assert "- pcme: DAA changes ASP(tfidf) by +3.0 (i2t) and +3.0 (t2i), R-sum by +" in text
+    assert "most to the least certain fifth of the queries: images 50.0, 40.0, 30.0, 20.0, 10.0" in text
+    assert "Not yet run: flickr8k_infonce-seed0" in text
+    written = study.write(tmp_path)
+    assert [path.name for path in written] == ["results.md", "front.png"] and written[1].stat().st_size > 5000
+
+
+def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+    job = Job("flickr8k_pcme", seed=1)
+    (tmp_path / f"{job.name}.json").write_text(json.dumps(made_up(1)))
+    assert run_job(job, tmp_path / "no data", tmp_path, tmp_path / "no runs")["seed"] == 1

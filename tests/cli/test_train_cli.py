@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from halation.build import train_recipe
 from halation.cli import main
+from halation.config import read_recipe
 from halation.training import Run
 from layouts import draw, write_flickr8k, write_hub
 
@@ -74,6 +76,18 @@ def finished(sound_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder / "run"
 
 
+def interrupt(recipe: Path, data: Path, run: Path, *settings: str) -> None:
+    """Leave a run in its second epoch of two."""
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what.startswith("epoch 2/"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_recipe(read_recipe(recipe, ["train.epochs=2", *settings]), data, run, progress=stop)
+    assert (run / "checkpoint.safetensors").exists()
+
+
 def one_line(captured: pytest.CaptureFixture[str]) -> str:
     """What a mistake printed: a single line, no traceback."""
     message = captured.readouterr().err.strip()
@@ -100,12 +114,15 @@ class TestTraining:
         weights = (path / "model.safetensors" for path in (finished, tmp_path / "again"))
         assert len({path.read_bytes() for path in weights}) == 1
 
-    def test_a_run_that_was_begun_is_continued(self, data: Path, recipe: Path, tmp_path: Path) -> None:
-        command = ("train", recipe, "--data", data, "--out", tmp_path / "run", "--set", "train.epochs=2")
-        assert halation(*command) == 0
-        Run(tmp_path / "run").note(state="running")  # as if the last word had not been written
-        assert halation(*command, "--resume") == 0
-        assert Run(tmp_path / "run").about()["state"] == "finished"
+    def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(
+        self, data: Path, recipe: Path, tmp_path: Path
+    ) -> None:
+        interrupt(recipe, data, tmp_path / "two")
+        for name, more in (("one", []), ("two", ["--resume"])):
+            settings = ("--set", "train.epochs=2", *more)
+            assert halation("train", recipe, "--data", data, "--out", tmp_path / name, *settings) == 0
+        assert len({(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")}) == 1
+        assert Run(tmp_path / "two").history() == Run(tmp_path / "one").history()
 
     def test_a_run_is_not_written_over(
         self, finished: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
@@ -159,6 +176,11 @@ class TestCheck:
             "1 pictures are in more than one split (p0.jpg (train) and p0.jpg (test))",
         ):
             assert complaint in said, said
+
+    def test_features_that_do_not_fit(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        features_with_too_few_names(data)
+        assert halation("data", "check", data) == 1
+        assert "16 rows of features but 15 names in images.txt" in capsys.readouterr().out
 
     def test_a_folder_of_nothing_known(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert halation("data", "check", tmp_path) == 1
@@ -364,6 +386,15 @@ def test_a_wrong_command_is_one_clear_line_and_no_folder(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_file_is_no_folder_for_a_run(
+    sound_data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").write_text("mine")
+    assert halation("train", recipe, "--data", sound_data, "--out", tmp_path / "run") == 2
+    assert str(tmp_path / "run") in one_line(capsys)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
 class TestRunsThatAreNotWhatTheySay:
     @pytest.fixture
     def run(self, finished: Path, tmp_path: Path) -> Path:
@@ -385,31 +416,14 @@ class TestRunsThatAreNotWhatTheySay:
         self, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         run, other = tmp_path / "run", tmp_path / "other"
-        self.interrupted(recipe, data, run)
-        self.interrupted(recipe, data, other, "--set", "model.dim=4")
+        interrupt(recipe, data, run)
+        interrupt(recipe, data, other, "model.dim=4")
         shutil.copy(other / "checkpoint.safetensors", run)
         capsys.readouterr()
         files = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != "run.json"}
         assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.epochs=2", "--resume") == 2
         assert "checkpoint.safetensors: the checkpoint is of another model or other settings" in one_line(capsys)
         assert files == {name: (run / name).read_bytes() for name in files}
-
-    @staticmethod
-    def interrupted(recipe: Path, data: Path, run: Path, *settings: str) -> None:
-        """A run whose second epoch met a picture that had broken meanwhile."""
-        from halation.config import read_recipe
-
-        chosen = read_recipe(recipe, ["train.epochs=2", *settings[1::2]])
-
-        def stop(what: str, done: int, total: int) -> None:
-            if what.startswith("epoch 2/"):
-                raise KeyboardInterrupt
-
-        from halation.build import train_recipe
-
-        with pytest.raises(KeyboardInterrupt):
-            train_recipe(chosen, data, run, progress=stop)
-        assert (run / "checkpoint.safetensors").exists()
 
     def test_half_a_file_of_weights(self, run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         cut(run / "model.safetensors")

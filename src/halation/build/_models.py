@@ -248,7 +248,7 @@ def _compare(recipe: Recipe) -> Any:
 def _daa(recipe: Recipe) -> nn.Module:
     daa = recipe.loss.daa
     own = None if daa.relevance_temperature < 0 else daa.relevance_temperature
-    return training.DAA(daa.temperature, daa.variant, own, t2i=daa.t2i, beyond=daa.beyond)  # type: ignore[arg-type]
+    return training.DAA(daa.temperature, daa.variant, own, t2i=daa.t2i)  # type: ignore[arg-type]
 
 
 _TERMS: dict[str, Callable[[Recipe], nn.Module]] = {

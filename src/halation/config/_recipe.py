@@ -145,7 +145,6 @@ class DAA(Term):
     variant: str = "paper"
     relevance_temperature: float = -1.0  # below 0: as temperature
     t2i: float = 1.0  # weight of captions asking for images, where images asking for captions has 1
-    beyond: float = 0.0  # share of each query's best-scored candidates, and its matches, left to the other losses
     ramp: int = 0  # steps over which the weight rises from 0
 
 

@@ -100,9 +100,7 @@ class Scored(nn.Module):
 class DAA(nn.Module):
     """`losses.daa` of images asking for captions plus `t2i` times that of captions asking for images.
 
-    Ranking captions by meaning is learnt sooner than ranking images: a t2i above 1 evens it out. `beyond` leaves the
-    first places to the other losses: annotated matches, and the share of each query's candidates that scores highest,
-    do not count.
+    Ranking captions by meaning is learnt sooner than ranking images; t2i weighs the second against the first.
     """
 
     def __init__(
@@ -112,25 +110,16 @@ class DAA(nn.Module):
         relevance_temperature: float | None = None,
         *,
         t2i: float = 1.0,
-        beyond: float = 0.0,
     ) -> None:
         super().__init__()
         self.rows = losses.DAA(temperature, variant, relevance_temperature, symmetric=False)
-        self.t2i, self.beyond = t2i, beyond
+        self.t2i = t2i
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        i2t = self._direction(step.scores, step.relevance, step.matches)
-        t2i = self._direction(step.scores.T, step.relevance.T, step.matches.T)
+        i2t: Tensor = self.rows(step.scores, step.relevance)
+        t2i: Tensor = self.rows(step.scores.T, step.relevance.T)
         return i2t + self.t2i * t2i
-
-    def _direction(self, scores: Tensor, relevance: Tensor, matches: Tensor) -> Tensor:
-        mask = None
-        if self.beyond:
-            place = scores.detach().argsort(dim=1, descending=True).argsort(dim=1)  # (n, m), 0 = first
-            mask = (place >= self.beyond * scores.shape[1]) & ~matches
-        loss: Tensor = self.rows(scores, relevance, mask)
-        return loss
 
 
 class Triplet(nn.Module):

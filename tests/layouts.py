@@ -114,7 +114,7 @@ def write_glove(path: Path, dim: int = 8) -> Path:
 
 
 def write_hub(folder: Path, *kinds: str) -> Path:
-    """Random models "clip", "resnet", "bert" of transformers, each in a folder of its name with what prepares inputs."""
+    """Random models of transformers ("clip", "resnet", "bert"), each in a folder with what prepares its inputs."""
     import transformers
 
     square = {"height": 32, "width": 32}

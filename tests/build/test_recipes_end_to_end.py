@@ -80,14 +80,16 @@ def interrupt(what: str, done: int, total: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_published_recipe_trains_resumes_and_is_measured(name: str, world: World, tmp_path: Path) -> None:
-    recipe, data = world.recipe(name), world.data(name)
-    with pytest.raises(Interrupted):
-        train_recipe(recipe, data, tmp_path / "run", progress=interrupt)
-    train_recipe(recipe, data, tmp_path / "run", resume=True)
+    alone = not name.endswith("_daa")  # its sibling differs in the loss alone: one epoch, straight through
+    recipe, data = world.recipe(name, f"train.epochs={1 + alone}"), world.data(name)
+    if alone:
+        with pytest.raises(Interrupted):
+            train_recipe(recipe, data, tmp_path / "run", progress=interrupt)
+    train_recipe(recipe, data, tmp_path / "run", resume=alone)
     first, *_, last = Run(tmp_path / "run").history()
     losses = {key for key, term in vars(recipe.loss).items() if term.weight}
-    assert losses <= first.keys() and ("daa" in losses) == name.endswith("_daa")
-    assert all(np.isfinite(first[key]) for key in losses) and last["epoch"] == 1
+    assert losses <= first.keys() and ("daa" in losses) is not alone
+    assert all(np.isfinite(first[key]) for key in losses) and last["epoch"] == alone
     trained = open_run(tmp_path / "run")
     test = trained.open(data, "test")
     scores = trained.scores(test)
@@ -143,7 +145,7 @@ def test_clip_begins_with_its_own_scores(world: World) -> None:
 def test_two_towers_of_different_width_need_a_map(world: World, tmp_path: Path) -> None:
     pair = [f"image.name={world.hub / 'resnet'}", f"text.name={world.hub / 'bert'}"]
     data = world.folders["clip"]
-    with pytest.raises(InputError, match="images have 12 numbers and captions 8; give model.dim a width"):
+    with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; give model\.dim a width"):
         train_recipe(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
     train_recipe(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
     assert open_run(tmp_path / "run").recipe.model.dim == 8

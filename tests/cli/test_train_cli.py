@@ -368,20 +368,26 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
     [
         (["nosuch_pcme"], "unknown recipe 'nosuch_pcme'; did you mean 'scenes_pcme'?"),
         (["nosuch/recipe.toml"], "nosuch/recipe.toml does not exist"),
-        (["scenes_pcme", "--set", "train.epoch=3"], "there is no train.epoch; did you mean train.epochs?"),
-        (["scenes_pcme", "--set", "train.epochs"], "--set train.epochs: expected section.key=value"),
-        (["scenes_pcme", "--set", "model.head=pmce"], "unknown model.head 'pmce'; did you mean 'pcme'?"),
-        (["scenes_pcme", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
-        (["scenes_pcme", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
-        (["scenes_pcme", "--set", "loss.soft_contrastive.weight=0", "--set", "loss.kl.weight=0"], "has no loss"),
-        (["scenes_pcme", "--resume"], "run holds no run to resume; train without --resume"),
-        (["scenes_pcme", "--data", "no/data"], "no/data is no folder; name the folder that holds the dataset"),
+        (["RECIPE", "--set", "train.epoch=3"], "there is no train.epoch; did you mean train.epochs?"),
+        (["RECIPE", "--set", "train.epochs"], "--set train.epochs: expected section.key=value"),
+        (["RECIPE", "--set", "model.head=pmce"], "unknown model.head 'pmce'; did you mean 'pcme'?"),
+        (["RECIPE", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
+        (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
+        (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss: give one of infonce, "),
+        (["RECIPE", "--resume"], "run holds no run to resume; train without --resume"),
+        (["RECIPE", "--data", "no/data"], "no/data is no folder; name the folder that holds the dataset"),
     ],
 )
 def test_a_wrong_command_is_one_clear_line_and_no_folder(
-    arguments: list[str], message: str, sound_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    sound_data: Path,
+    recipe: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert halation("train", "--data", sound_data, "--out", tmp_path / "run", *arguments) == 2
+    typed = [str(recipe) if argument == "RECIPE" else argument for argument in arguments]
+    assert halation("train", "--data", sound_data, "--out", tmp_path / "run", *typed) == 2
     assert message in one_line(capsys)
     assert not (tmp_path / "run").exists()
 

@@ -166,8 +166,8 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
     given = [width[source] for width in widths.values()]
     if not model.dim and given[0] != given[1]:
         raise InputError(
-            f"model.dim 0 keeps the backbones' own vectors, but images have {given[0]} numbers and captions {given[1]}; "
-            "give model.dim a width"
+            f"model.dim 0 keeps the backbones' own vectors, but images have {given[0]} numbers and captions "
+            f"{given[1]}; give model.dim a width"
         )
     heads = [
         encoders.PointHead(width, model.dim or width, dropout, source=source)  # type: ignore[arg-type]

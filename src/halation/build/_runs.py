@@ -71,7 +71,7 @@ def train_recipe(
         elif here.first:
             _make_room(run)
         train_set = open_split(recipe, Path(data), recipe.data.train)
-        dev_set = open_split(recipe, Path(data), recipe.data.dev)
+        dev_set = _to_validate(recipe, open_split(recipe, Path(data), recipe.data.dev))
         vocabulary = Vocabulary.build(train_set.captions, min_count=recipe.text.min_count)
         model = build_model(recipe, vocabulary, _dims(train_set))
         objective = build_objective(recipe, model, train_set)
@@ -101,6 +101,11 @@ def train_recipe(
         if here.first:
             _finish(run, dev_set, place)
     return place
+
+
+def _to_validate(recipe: Recipe, dataset: Dataset) -> Dataset:
+    first = recipe.data.dev_images
+    return dataset.subset(range(first)) if 0 < first < len(dataset) else dataset
 
 
 def _make_room(run: Run) -> None:

@@ -17,7 +17,7 @@ from halation.training import Run, Tell
 __all__ = ["run_demo"]
 
 _METRICS = ("R@1", "R-P", "mAP@R", "ASP(tfidf)")
-_SIZES = {"train": 4000, "dev": 500, "test": 1000}
+_SIZES = {"train": 6000, "dev": 500, "test": 1000}
 
 
 def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: Progress, tell: Tell) -> str:

@@ -37,6 +37,7 @@ class Data:
     captions: int = 0  # per image of the training split, the first so many; 0 = all
     train: str = "train"
     dev: str = "dev"
+    dev_images: int = 0  # validate on the first so many (scorers take every pair through a network); 0 = all
 
 
 @dataclass(frozen=True)

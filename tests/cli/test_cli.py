@@ -263,11 +263,16 @@ def test_trec_files_hold_the_truth_of_the_protocol(folder: Path, tmp_path: Path)
     assert len((tmp_path / "trec" / "i2t.run").read_text().splitlines()) == 3 * 30
 
 
-def test_the_demo_measures_and_compares(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("demo") == 0
+def test_the_demo_draws_trains_and_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("halation.cli._demo._SIZES", {"train": 128, "dev": 32, "test": 48})
+    assert run("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3") == 0
     printed = capsys.readouterr().out
-    assert "ASP(rouge-l)" in printed
-    assert "luck" in printed
+    assert "mAP@R" in printed and "ASP(tfidf)" in printed and "Spearman" in printed
+    assert (tmp_path / "scenes_pcme" / "model.safetensors").exists()
+    assert run("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3") == 0  # nothing twice
+    assert "training scenes_pcme" not in capsys.readouterr().out
 
 
 def test_the_module_runs_as_a_program() -> None:

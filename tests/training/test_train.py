@@ -40,15 +40,15 @@ HEADS = {
     "pcmepp": ["loss.infonce.weight=0", "loss.csd.weight=1", "model.head=pcmepp", "loss.kl.weight=1e-4"],
     "smooth_ap": ["loss.smooth_ap.weight=1"],
     "sgr": [
-        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=sgr",
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.hardest=false", "model.head=sgr",
         "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16",
     ],
     "saf": [
-        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=saf",
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.hardest=false", "model.head=saf",
         "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16", "model.regions=4",
     ],
     "sgraf": [
-        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5", "model.head=sgraf",
+        "loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.hardest=false", "model.head=sgraf",
         "model.sim_dim=16", "text.backbone=words_gru", "text.hidden=16",
     ],
     "transformer": ["text.backbone=small_transformer", "text.layers=1", "text.heads=2"],
@@ -69,10 +69,12 @@ def test_every_model_learns_alone_and_with_daa(name: str, world: Path, recipe_te
 def test_daa_raises_the_semantic_ranking(world: Path, recipe_text: str, tmp_path: Path) -> None:
     asp = {}
     for weight in (0, 5):
-        train_recipe(parse_recipe(recipe_text, [f"loss.daa.weight={weight}"]), world, tmp_path / str(weight))
+        train_recipe(
+            parse_recipe(recipe_text, [f"loss.daa.weight={weight}", "train.epochs=6"]), world, tmp_path / str(weight)
+        )
         dev = Run(tmp_path / str(weight)).history()[-1]["dev"]
         asp[weight] = dev["ASP(tfidf) i2t"] + dev["ASP(tfidf) t2i"]
-    assert asp[5] > asp[0] + 5
+    assert asp[5] > asp[0] + 1
 
 
 def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recipe_text: str, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Watch:
         broken = [name for name, value in parts.items() if not math.isfinite(value)]
         if broken:
             seen = ", ".join(f"{name} = {parts[name]}" for name in broken)
-            raise TrainingStopped(f"step {step}: {seen}; the run is stopped, its last checkpoint is intact. {_TRY}")
+            raise TrainingStopped(f"step {step}: {seen}; the run is stopped; what it saved before is intact. {_TRY}")
 
     def validation(self, seen: Seen, before: int) -> int:
         """How many validations in a row look like a collapse, `before` of them until this one; three end the run.

@@ -28,14 +28,14 @@ def test_rare_words_are_left_out_and_become_the_unknown_word() -> None:
 
 
 def test_captions_are_padded_to_the_longest_of_the_call() -> None:
-    ids, mask = Vocabulary.build(CAPTIONS).encode(["dogs", "two dogs sleep"])
+    ids, mask, _ = Vocabulary.build(CAPTIONS).encode(["dogs", "two dogs sleep"])
     assert ids.tolist() == [[3, PADDING, PADDING], [2, 3, 4]] and ids.dtype == torch.int64
     assert mask.tolist() == [[True, False, False], [True, True, True]]
 
 
 @pytest.mark.parametrize("caption", ["", "   ", "?!", "a"])
 def test_a_caption_without_words_is_one_unknown_word(caption: str) -> None:
-    ids, mask = Vocabulary.build(CAPTIONS).encode([caption])
+    ids, mask, _ = Vocabulary.build(CAPTIONS).encode([caption])
     assert ids.tolist() == [[UNKNOWN]] and mask.tolist() == [[True]]
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from halation._errors import InputError
 from halation.config import read_recipe
 from halation.evaluation import evaluate
 from halation.studies._daa import collect, jobs
 from halation.studies._daa_tables import difference
-from halation.studies._jobs import METRICS, Job, rsum_by_image, run_job
+from halation.studies._jobs import METRICS, Job, digest, rsum_by_image, run_job
 from worlds import sample_scores, sample_truth
 
 
@@ -30,6 +31,11 @@ def made_up(seed: int, shift: int = 0, clouds: bool = False) -> dict[str, Any]:
             "rsum_by_image": hits.tolist(), "fifths": {"images": fifths, "captions": fifths},
         },
     }  # fmt: skip
+
+
+def write(folder: Path, job: Job, result: dict[str, Any]) -> None:
+    text = json.dumps(result | {"digest": digest(job.read())})
+    (folder / "results" / f"{job.name}.json").write_text(text)
 
 
 def test_every_job_has_a_recipe_and_a_name_of_its_own() -> None:
@@ -61,22 +67,26 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
     (tmp_path / "results").mkdir()
     for seed in (0, 1):
         for kind, shift in (("", 0), ("_daa", 3)):
-            path = tmp_path / "results" / f"flickr8k_pcme{kind}-seed{seed}.json"
-            path.write_text(json.dumps(made_up(seed, shift, clouds=True)))
+            write(tmp_path, Job(f"flickr8k_pcme{kind}", seed=seed), made_up(seed, shift, clouds=True))
     for weight in (1, 2, 5):
-        path = tmp_path / "results" / f"flickr8k_infonce_daa-weight{weight}-seed0.json"
-        path.write_text(json.dumps(made_up(weight)))
+        settings, label = (f"loss.daa.weight={weight}",), f"weight{weight}"
+        write(tmp_path, Job("flickr8k_infonce_daa", settings, 0, label), made_up(weight))
     study = collect(tmp_path)
     text = study.to_markdown()
     assert "| pcme + DAA | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
     assert "- pcme: DAA changes ASP(tfidf) by +3.0 (i2t) and +3.0 (t2i), R-sum by +" in text
     assert "most to the least certain fifth of the queries: images 50.0, 40.0, 30.0, 20.0, 10.0" in text
-    assert "Not yet run: flickr8k_infonce-seed0" in text
+    assert "runs (flickr8k_infonce-seed0, " in text
     written = study.write(tmp_path)
     assert [path.name for path in written] == ["results.md", "front.png"] and written[1].stat().st_size > 5000
 
 
-def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_a_run_that_is_done_is_not_done_again_unless_its_recipe_changed(tmp_path: Path) -> None:
     job = Job("flickr8k_pcme", seed=1)
-    (tmp_path / f"{job.name}.json").write_text(json.dumps(made_up(1)))
+    own = digest(read_recipe("flickr8k_pcme", ["train.seed=1"]))
+    path = tmp_path / f"{job.name}.json"
+    path.write_text(json.dumps(made_up(1) | {"digest": own}))
     assert run_job(job, tmp_path / "no data", tmp_path, tmp_path / "no runs")["seed"] == 1
+    path.write_text(json.dumps(made_up(1) | {"digest": digest(read_recipe("flickr8k_pcme", ["train.lr=1"]))}))
+    with pytest.raises(InputError, match="no data"):
+        run_job(job, tmp_path / "no data", tmp_path, tmp_path / "no runs")

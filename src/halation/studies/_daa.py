@@ -16,7 +16,7 @@ from halation import _table
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.studies._daa_tables import ablation_table, front_plot, models_table, ratio_table, trials_table, verdicts
-from halation.studies._jobs import Job, run_job
+from halation.studies._jobs import Job, finished, run_job
 from halation.training import Tell, quiet
 
 __all__ = ["DaaStudy", "daa", "jobs"]
@@ -67,7 +67,10 @@ class DaaStudy:
         return [(title, table) for title, table in tables if table[1]]
 
     def _left(self) -> list[str]:
-        return [f"Not yet run: {', '.join(self.missing)}."] if self.missing else []
+        if not self.missing:
+            return []
+        first = ", ".join(self.missing[:6]) + (", …" if len(self.missing) > 6 else "")
+        return [f"Not yet run, or run with another recipe than today's: {len(self.missing)} runs ({first})."]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """results.md and the front's plot in `folder`."""
@@ -115,8 +118,7 @@ def daa(
     listed = jobs(quick=quick)
     wanted = [job for job in listed if not only or any(part in job.name for part in only)]
     for number, job in enumerate(wanted):
-        if not (results / f"{job.name}.json").exists():
-            tell(f"[{number + 1}/{len(wanted)}] {job.name}")
+        tell(f"[{number + 1}/{len(wanted)}] {job.name}")
         run_job(job, Path(data), results, Path(runs), progress=progress, tell=tell)
         progress("runs", number + 1, len(wanted))
     return collect(out, quick=quick)
@@ -126,8 +128,8 @@ def collect(out: str | os.PathLike[str], *, quick: bool = False) -> DaaStudy:
     """The study as far as its files go."""
     results = Path(out) / "results"
     listed = jobs(quick=quick)
-    files = {job.name: results / f"{job.name}.json" for job in jobs()}
-    found = {name: read_json(path) for name, path in files.items() if path.exists()}
+    known = ((job.name, finished(job, results)) for job in jobs())
+    found = {name: result for name, result in known if result is not None}
     missing = tuple(job.name for job in listed if job.name not in found)
     trials = read_json(results / "trials.json") if (results / "trials.json").exists() else []
     return DaaStudy(found, trials, missing, SEEDS[:1] if quick else SEEDS, QUICK if quick else MODELS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from halation._arrays import FloatArray
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run, train_recipe
-from halation.config import read_recipe
+from halation.config import Recipe, read_recipe
 from halation.encoders import Encoded
 from halation.evaluation import Report, evaluate
 from halation.gaussian import Gaussian
@@ -23,7 +26,7 @@ from halation.relevance import read_flickr8k_judgements
 from halation.studies._agreement import together, within
 from halation.training import Run, Tell, quiet
 
-__all__ = ["Job", "run_job"]
+__all__ = ["Job", "digest", "finished", "run_job"]
 
 RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
 METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
@@ -43,6 +46,10 @@ class Job:
         """What its file is called."""
         return "-".join(part for part in (self.recipe, self.label, f"seed{self.seed}") if part)
 
+    def read(self) -> Recipe:
+        """The recipe with the job's settings and seed."""
+        return read_recipe(self.recipe, (*self.settings, f"train.seed={self.seed}"))
+
     @property
     def command(self) -> str:
         """What a person would type for the training."""
@@ -54,13 +61,11 @@ def run_job(
     job: Job, data: Path, results: Path, runs: Path, *, progress: Progress = silent, tell: Tell = quiet
 ) -> dict[str, Any]:
     """Train, measure on the test split, write the numbers; or read them where it was done before."""
-    path = results / f"{job.name}.json"
-    if path.exists():
-        found: dict[str, Any] = read_json(path)
-        return found
+    done = finished(job, results)
+    if done is not None:
+        return done
     began = time.perf_counter()
-    folder = runs / job.name
-    recipe = read_recipe(job.recipe, (*job.settings, f"train.seed={job.seed}"))
+    folder, recipe = runs / job.name, job.read()
     state = Run(folder).about().get("state")
     if state != "finished":
         begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
@@ -74,14 +79,36 @@ def run_job(
         "settings": list(job.settings),
         "seed": job.seed,
         "command": job.command,
+        "digest": digest(recipe),
         "seconds": round(seconds, 1),
         "parameters": sum(p.numel() for p in trained.model.parameters()),
         "dev": best_dev(folder),
         "test": measured(trained, data),
     }
     result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
-    write_text(path, json.dumps(result) + "\n")
+    write_text(results / f"{job.name}.json", json.dumps(result) + "\n")
     return result
+
+
+def finished(job: Job, results: Path) -> dict[str, Any] | None:
+    """The numbers of a job that was run with the recipe as it is today."""
+    path = results / f"{job.name}.json"
+    found: dict[str, Any] = read_json(path) if path.exists() else {}
+    return found if found.get("digest") == digest(job.read()) else None
+
+
+def digest(recipe: Recipe) -> str:
+    """What tells a recipe from another: all that is not as it is by default. A changed recipe runs again."""
+    given, usual = (_flat(dataclasses.asdict(each)) for each in (recipe, Recipe()))
+    changed = {key: value for key, value in given.items() if value != usual[key]}
+    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _flat(values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{place}{key}.") if isinstance(value, Mapping) else {f"{place}{key}": value}
+    return flat
 
 
 def trained_seconds(folder: Path) -> float:

@@ -139,6 +139,23 @@ def test_resume_after_kill_gives_the_same_weights(world: Path, recipe_text: str,
     assert whole == killed
 
 
+def test_resume_between_accumulated_batches_gives_the_same_weights(
+    world: Path, recipe_text: str, tmp_path: Path
+) -> None:
+    settings = ["train.epochs=2", "train.accumulate=3", "train.checkpoint_steps=4"]
+    recipe = parse_recipe(recipe_text, settings)
+    train_recipe(recipe, world, tmp_path / "whole")
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "epoch 2/2" and done == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_recipe(recipe, world, tmp_path / "stopped", progress=stop)
+    train_recipe(recipe, world, tmp_path / "stopped", resume=True)
+    assert same_weights(tmp_path / "whole", tmp_path / "stopped")
+
+
 def wait_for_lines(path: Path, lines: int, process: subprocess.Popen[bytes]) -> None:
     """Until a log has so many lines, or the process has ended."""
     deadline = time.monotonic() + 300

@@ -84,14 +84,17 @@ def train(
             place.step += 1
             values = {name: float(part.detach()) for name, part in parts.items()}
             watch.loss(values, number)
-            if place.step % settings.accumulate == 0 or place.step == len(batches):
+            updated = place.step % settings.accumulate == 0 or place.step == len(batches)
+            if updated:
                 values["gradient"] = learner.update()
             for name, value in values.items():
                 place.totals[name] = place.totals.get(name, 0.0) + value
             if here.first and number % _LOG_EVERY == 0:
                 run.log(step=number, epoch=place.epoch, **_rounded(values))
                 board.add("step", values, number)
-            if here.first and settings.checkpoint_steps and (number + 1) % settings.checkpoint_steps == 0:
+            # gradients that wait for their update are not in a checkpoint: only after one
+            due = settings.checkpoint_steps and (number + 1) % settings.checkpoint_steps < settings.accumulate
+            if here.first and updated and due:
                 _checkpoint(run, learner, place, time.perf_counter() - began)
                 began = time.perf_counter()
             progress(f"epoch {place.epoch + 1}/{settings.epochs}", place.step, len(batches))

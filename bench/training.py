@@ -114,7 +114,7 @@ def _shares(folder: Path) -> Iterator[Row]:
         images, captions = objective.model.images(items.images), objective.model.captions(items.tokens)
         relevance = timed("caption relevance", lambda batch=batch: objective.relevance(batch))  # type: ignore[misc]
         matches = torch.as_tensor(batch.matches)
-        step = Step(images, captions, objective.model.scores, matches, lambda r=relevance: r, 0, number)  # type: ignore[misc]
+        step = Step(images, captions, objective.model.compare, matches, lambda r=relevance: r, 0, number)  # type: ignore[misc]
         base = objective.terms["infonce"](step)
         scores = step.scores.detach().requires_grad_()
         alone = Step(images, captions, lambda a, b, s=scores: s, matches, lambda r=relevance: r, 0, number)  # type: ignore[misc]

@@ -53,8 +53,10 @@ def build_model(recipe: Recipe, vocabulary: Vocabulary, dims: tuple[int, int] = 
         image = _IMAGES[one_of(recipe.image.backbone, _IMAGES, "image.backbone")](recipe, dims)
         text = _TEXTS[one_of(recipe.text.backbone, _TEXTS, "text.backbone")](recipe, vocabulary)
         build = _HEADS[one_of(recipe.model.head, _HEADS, "model.head")]
-        heads = build(recipe, image, text)
-        return Model(Encoder(image, heads[0]), Encoder(text, heads[1]), _compare(recipe))
+        heads, compare = build(recipe, image, text), _compare(recipe)
+        if recipe.model.gist:
+            return _with_gist(recipe, image, text, heads, compare)
+        return Model(Encoder(image, heads[0]), Encoder(text, heads[1]), compare)
 
 
 def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.Objective:
@@ -229,6 +231,19 @@ _HEADS: dict[str, Callable[[Recipe, Any, Any], tuple[nn.Module, nn.Module]]] = {
     "saf": _parts,
     "sgraf": _parts,
 }
+
+
+def _with_gist(recipe: Recipe, image: Any, text: Any, heads: tuple[nn.Module, nn.Module], compare: Any) -> Model:
+    m, vocabulary = recipe.model, getattr(text, "vocabulary", None)
+    gists = (
+        encoders.Gist(image.pooled_dim, m.gist, m.gist_dropout, asks=True),
+        encoders.Gist(text.pooled_dim, m.gist, m.gist_dropout, asks=False, words=len(vocabulary or ())),
+    )
+    joined = encoders.SoftMaximum(compare, m.gist_temperature, m.gist_share, m.gist_floor)
+    sides = [encoders.GistEncoder(*side) for side in zip((image, text), heads, gists, strict=True)]
+    return Model(sides[0], sides[1], joined)
+
+
 _OWN = {"point": "cosine", "pcme": "l2", "pcmepp": "csd"}
 
 

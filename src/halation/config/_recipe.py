@@ -86,6 +86,11 @@ class Model:
     sim_dim: int = 64  # of sgr and saf
     steps: int = 3  # of sgr's reasoning
     regions: int = 0  # cells of an image, for sgr's and saf's batch norm; 0 = no batch norm
+    gist: int = 0  # dimensions of a second embedding that orders what does not match in detail; 0 = none
+    gist_dropout: float = 0.2  # of the features it reads
+    gist_temperature: float = 0.1  # of the soft maximum of detail and gist
+    gist_share: float = 0.1  # of the pairs, about, are ranked by detail alone
+    gist_floor: float = 0.5  # the least a gist says, where 0 is the detail's median and 1 where it decides alone
 
 
 @dataclass(frozen=True)
@@ -196,14 +201,22 @@ class Recipe:
 
 _POSITIVE = {
     "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.sim_dim",
-    "model.steps", "loss.infonce.temperature", "loss.sigmoid.scale", "loss.soft_contrastive.scale",
+    "model.steps", "model.gist_temperature", "model.gist_share", "loss.infonce.temperature", "loss.sigmoid.scale",
+    "loss.soft_contrastive.scale",
     "loss.soft_contrastive.samples", "loss.csd.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",
 }  # fmt: skip
 _ANY = {
     "model.log_sigma", "loss.sigmoid.shift", "loss.soft_contrastive.shift", "loss.csd.shift",
     "loss.daa.relevance_temperature",
 }  # fmt: skip
-_SHARES = {"text.dropout", "model.dropout", "model.text_dropout"}
+_SHARES = {
+    "text.dropout",
+    "model.dropout",
+    "model.text_dropout",
+    "model.gist_dropout",
+    "model.gist_share",
+    "model.gist_floor",
+}
 
 
 def _numbers(section: Any, place: str = "") -> Iterator[tuple[str, float]]:

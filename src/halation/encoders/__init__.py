@@ -5,7 +5,8 @@ from __future__ import annotations
 from halation.encoders._cca import CCA
 from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
 from halation.encoders._encoded import Encoded, cat, gather_encoded, n_items, on_each, rows
-from halation.encoders._features import Features, Parts, Several, Tokens
+from halation.encoders._features import Features, Gisted, Parts, Several, Tokens
+from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
 from halation.encoders._gru import BiGRU
 from halation.encoders._head_parts import PartsHead
 from halation.encoders._head_pcme import PCMEHead
@@ -37,6 +38,9 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Features",
+    "Gist",
+    "GistEncoder",
+    "Gisted",
     "HubImage",
     "HubText",
     "MiniLMText",
@@ -52,6 +56,7 @@ __all__ = [
     "Several",
     "SmallConvNet",
     "SmallTransformer",
+    "SoftMaximum",
     "Tokens",
     "Vocabulary",
     "WordVectors",
@@ -62,6 +67,7 @@ __all__ = [
     "convert_pcme",
     "convert_pcmepp",
     "convert_sgraf",
+    "detail_of",
     "gather_encoded",
     "layer_groups",
     "n_items",

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-__all__ = ["Features", "Parts", "Several", "Tokens"]
+from halation.gaussian import Gaussian
+
+__all__ = ["Features", "Gisted", "Parts", "Several", "Tokens"]
 
 
 class Tokens(NamedTuple):
@@ -37,3 +39,10 @@ class Parts(NamedTuple):
 
     local: Tensor  # (B, cells, D)
     mask: Tensor | None = None  # (B, cells) bool, True = a real cell; None = all are
+
+
+class Gisted(NamedTuple):
+    """Items in detail, as a model's own head gives them, and their gist beside it."""
+
+    detail: Gaussian | Several | Parts
+    gist: Gaussian  # points of length 1

@@ -19,7 +19,7 @@ from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run, train_recipe
 from halation.config import Recipe, read_recipe
-from halation.encoders import Encoded
+from halation.encoders import Encoded, detail_of
 from halation.evaluation import Report, evaluate
 from halation.gaussian import Gaussian
 from halation.relevance import read_flickr8k_judgements
@@ -155,6 +155,7 @@ def _hits(report: Report, side: str) -> FloatArray:
 
 def fifths(encoded: Encoded, report: Report, side: str) -> list[float] | None:
     """R@1 of the most certain fifth of the queries, the next, … the least certain; None for points."""
+    encoded = detail_of(encoded)
     if not isinstance(encoded, Gaussian) or encoded.is_point:
         return None
     order = np.argsort(encoded.uncertainty().numpy(), kind="stable")

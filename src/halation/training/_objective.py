@@ -53,7 +53,7 @@ class Objective(nn.Module):
         step = Step(
             images,
             captions,
-            self.model.scores,
+            self.model.compare,
             torch.as_tensor(batch.matches).to(device),
             lambda: self._relevance(batch, device),
             seed,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from halation import losses
 from halation._errors import InputError
 from halation.distributed import keyed_noise
-from halation.encoders import Encoded, Several
+from halation.encoders import Encoded, Several, SoftMaximum, detail_of
 from halation.gaussian import Gaussian
 
 __all__ = [
@@ -47,7 +47,16 @@ class Step:
     @cached_property
     def scores(self) -> Tensor:
         """(n, m), bigger = closer: what the model ranks by."""
+        if isinstance(self.compare, SoftMaximum):
+            return self.compare.join(self.detail, self.images.gist, self.captions.gist)  # type: ignore[union-attr]
         return self.compare(self.images, self.captions)
+
+    @cached_property
+    def detail(self) -> Tensor:
+        """(n, m), the scores without the gist, where the model has one: what annotated matches teach."""
+        if isinstance(self.compare, SoftMaximum):
+            return self.compare.detail(self.images, self.captions)  # type: ignore[arg-type]
+        return self.scores
 
     @cached_property
     def relevance(self) -> Tensor:
@@ -56,9 +65,10 @@ class Step:
 
     def gaussians(self) -> tuple[Gaussian, Gaussian]:
         """Images and captions, where the model gives Gaussians with a variance."""
-        if not (isinstance(self.images, Gaussian) and isinstance(self.captions, Gaussian)):
+        images, captions = detail_of(self.images), detail_of(self.captions)
+        if not (isinstance(images, Gaussian) and isinstance(captions, Gaussian)):
             raise InputError("this loss needs Gaussians; take a head that gives them (point, pcme, pcmepp)")
-        return self.images, self.captions
+        return images, captions
 
     def samples(self, k: int) -> tuple[Tensor, Tensor]:
         """k draws of every image and caption (n, k, d), (m, k, d); the same however the batch is spread."""
@@ -81,7 +91,7 @@ class InfoNCE(nn.Module):
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        return losses.info_nce(step.scores, step.matches, self.log_scale.clamp(max=math.log(100)).neg().exp())
+        return losses.info_nce(step.detail, step.matches, self.log_scale.clamp(max=math.log(100)).neg().exp())
 
 
 class Scored(nn.Module):
@@ -93,7 +103,7 @@ class Scored(nn.Module):
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        result: Tensor = self.loss(step.scores, step.matches)
+        result: Tensor = self.loss(step.detail, step.matches)
         return result
 
 
@@ -132,7 +142,7 @@ class Triplet(nn.Module):
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
         hardest = self.hardest and step.number >= self.sum_steps
-        loss = losses.triplet(step.scores, step.matches, self.margin, hardest=hardest)
+        loss = losses.triplet(step.detail, step.matches, self.margin, hardest=hardest)
         others = 1 if hardest else step.matches.numel() / len(step.matches)
         return loss / (step.matches.sum() * others)
 
@@ -210,6 +220,7 @@ class MMD(nn.Module):
 
 
 def _several(step: Step) -> tuple[Several, Several]:
-    if not (isinstance(step.images, Several) and isinstance(step.captions, Several)):
+    images, captions = detail_of(step.images), detail_of(step.captions)
+    if not (isinstance(images, Several) and isinstance(captions, Several)):
         raise InputError("this loss needs several embeddings an item; take the head pvse")
-    return step.images, step.captions
+    return images, captions

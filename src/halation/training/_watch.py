@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from halation._errors import HalationError
-from halation.encoders import Encoded, Parts
+from halation.encoders import Encoded, Parts, detail_of
 from halation.gaussian import Gaussian
 from halation.relevance import Truth
 
@@ -96,6 +96,7 @@ def chance(truth: Truth, k: int = 10) -> dict[str, float]:
 
 def alike(encoded: Encoded, most: int = 1000) -> float:
     """Mean cosine of two items: 1 = all the same."""
+    encoded = detail_of(encoded)
     if isinstance(encoded, Gaussian):
         x: Tensor = encoded.mean
     elif isinstance(encoded, Parts):

@@ -27,6 +27,7 @@ HEADS = {
     "point": lambda: PointHead(8, 4),
     "point of local": lambda: PointHead(6, 4, source="local"),
     "point of both": lambda: PointHead(14, 4, source="both"),
+    "point by attention": lambda: PointHead(8, 4, source="attended", local_dim=6, heads=3),
     "pcme": lambda: PCMEHead(8, 6, 4),
     "pcme of words": lambda: PCMEHead(8, 6, 4, "gru", "gru"),
     "pcme++": lambda: PCMEPPHead(8, 6, 4),
@@ -110,6 +111,18 @@ def test_a_point_is_a_linear_map_of_length_one_and_dropout_acts_in_training_alon
     torch.testing.assert_close(both(seen).mean, normalize(both.fc(wide.pooled), dim=1))
 
 
+def test_the_point_heads_attention_is_its_formula() -> None:
+    head, seen = PointHead(8, 4, source="attended", local_dim=6, heads=2), features()
+    assert seen.local is not None
+    for item in range(len(seen.pooled)):
+        x = [seen.pooled[item]]
+        for query in head.queries.weight:
+            weights = torch.stack([(query @ cell).exp() for cell in seen.local[item]])
+            x.append(sum(w * cell for w, cell in zip(weights / weights.sum(), seen.local[item], strict=True)))
+        expected = normalize(head.fc(torch.cat(x))[None], dim=1)[0]
+        torch.testing.assert_close(head(seen).mean[item], expected)
+
+
 def test_pcme_without_local_features_keeps_the_norm_and_the_linear_spread() -> None:
     head, seen = PCMEHead(8, 0, 4), features()
     out = head(Features(seen.pooled))
@@ -191,6 +204,7 @@ def test_parts_keep_their_mask_and_may_keep_their_vectors() -> None:
     ("call", "message"),
     [
         (lambda: PointHead(8, 4, source="pool"), "did you mean 'pooled'"),
+        (lambda: PointHead(8, 4, source="attended"), "attention needs local features"),
         (lambda: PCMEHead(8, 0, 4, "gru"), "local_dim is 0"),
         (lambda: PCMEHead(8, 6, 4, "given"), "pooled_dim = dim"),
         (lambda: PCMEHead(8, 6, 4)(Features(torch.ones(1, 8))), "pooled vector alone"),

@@ -68,14 +68,15 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
     for seed in (0, 1):
         for kind, shift in (("", 0), ("_daa", 3)):
             write(tmp_path, Job(f"flickr8k_pcme{kind}", seed=seed), made_up(seed, shift, clouds=True))
-    for weight in (1, 2, 5):
-        settings, label = (f"loss.daa.weight={weight}",), f"weight{weight}"
-        write(tmp_path, Job("flickr8k_infonce_daa", settings, 0, label), made_up(weight))
+    for job in (job for job in jobs() if job.label in ("weight1", "weight2", "weight5", "plain")):
+        write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe, "settings": job.settings})
     study = collect(tmp_path)
     text = study.to_markdown()
     assert "| pcme + DAA | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
     assert "- pcme: DAA changes ASP(tfidf) by +3.0 (i2t) and +3.0 (t2i), R-sum by +" in text
     assert "most to the least certain fifth of the queries: images 50.0, 40.0, 30.0, 20.0, 10.0" in text
+    assert "| infonce + DAA on its own score | 3 |" in text
+    assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in text
     assert "runs (flickr8k_infonce-seed0, " in text
     written = study.write(tmp_path)
     assert [path.name for path in written] == ["results.md", "front.png"] and written[1].stat().st_size > 5000

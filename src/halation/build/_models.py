@@ -163,8 +163,8 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
     model = recipe.model
     widths = {side: {"pooled": side.pooled_dim, "local": side.local_dim} for side in (image, text)}
     for width in widths.values():
-        width["both"] = width["pooled"] + width["local"]
-    source = one_of(model.source, ("pooled", "local", "both"), "model.source")
+        width["both"], width["attended"] = width["pooled"] + width["local"], width["pooled"]
+    source: Any = one_of(model.source, ("pooled", "local", "both", "attended"), "model.source")
     given = [width[source] for width in widths.values()]
     if not model.dim and given[0] != given[1]:
         raise InputError(
@@ -172,8 +172,8 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
             f"{given[1]}; give model.dim a width"
         )
     heads = [
-        encoders.PointHead(width, model.dim or width, dropout, source=source)  # type: ignore[arg-type]
-        for width, dropout in zip(given, (model.dropout, model.text_dropout), strict=True)
+        encoders.PointHead(width, model.dim or width, dropout, source, local_dim=side.local_dim, heads=model.heads)
+        for side, width, dropout in zip(widths, given, (model.dropout, model.text_dropout), strict=True)
     ]
     for head in heads if not model.dim else ():
         nn.init.eye_(head.fc.weight)

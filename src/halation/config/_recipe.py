@@ -77,7 +77,8 @@ class Model:
     dim: int = 512  # 0 = the point head keeps the backbones' own vectors, as in CLIP: its map begins as the identity
     dropout: float = 0.3  # of the image features
     text_dropout: float = 0.0  # of the text features
-    source: str = "pooled"  # what the point head reads: pooled, local, both; pcmepp: pooled, local
+    source: str = "pooled"  # what the point head reads: pooled, local, both, attended; pcmepp: pooled, local
+    heads: int = 4  # of the point head's attention (source = "attended")
     text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
     k: int = 2  # embeddings an item (pvse)
     pool: str = "mean"  # of pcmepp's cells: gpo (learnt, as published), mean, max
@@ -89,7 +90,7 @@ class Model:
     gist: int = 0  # dimensions of a second embedding that orders what does not match in detail; 0 = none
     gist_dropout: float = 0.2  # of the features it reads
     gist_temperature: float = 0.1  # of the soft maximum of detail and gist
-    gist_share: float = 0.1  # of the pairs, about, are ranked by detail alone
+    gist_share: float = 0.05  # of the pairs, about, are ranked by detail alone
     gist_floor: float = 0.5  # the least a gist says, where 0 is the detail's median and 1 where it decides alone
 
 
@@ -200,8 +201,9 @@ class Recipe:
 
 
 _POSITIVE = {
-    "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.sim_dim",
-    "model.steps", "model.gist_temperature", "model.gist_share", "loss.infonce.temperature", "loss.sigmoid.scale",
+    "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.heads",
+    "model.sim_dim", "model.steps", "model.gist_temperature", "model.gist_share", "loss.infonce.temperature",
+    "loss.sigmoid.scale",
     "loss.soft_contrastive.scale",
     "loss.soft_contrastive.samples", "loss.csd.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",
 }  # fmt: skip

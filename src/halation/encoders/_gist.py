@@ -97,7 +97,7 @@ class SoftMaximum(nn.Module):
     reach: Tensor
     seen: Tensor
 
-    def __init__(self, compare: Compare, temperature: float = 0.1, share: float = 0.1, floor: float = 0.5) -> None:
+    def __init__(self, compare: Compare, temperature: float = 0.1, share: float = 0.05, floor: float = 0.5) -> None:
         super().__init__()
         if not temperature > 0 or not 0 < share < 0.5 or not 0 <= floor < 1:
             raise InputError(

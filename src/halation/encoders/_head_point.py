@@ -8,30 +8,45 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from halation._errors import one_of
+from halation._errors import InputError, one_of
 from halation.encoders._attention import local_of, masked_mean
 from halation.encoders._features import Features
 from halation.gaussian import Gaussian
 
 __all__ = ["PointHead"]
 
-Source = Literal["pooled", "local", "both"]
+Source = Literal["pooled", "local", "both", "attended"]
 
 
 class PointHead(nn.Module):
     """One point of length 1 per item, L2(W dropout(x) + b): what VSE++ and InfoNCE train.
 
-    x is the pooled vector, the mean of the local ones, or (`source="both"`) the two side by side; `in_dim` is its
-    width. Features → points (B, dim).
+    x is the pooled vector, the mean of the local ones, (`source="both"`) the two side by side, or ("attended") the
+    pooled vector beside `heads` weighted means of the local ones, a_k = softmax_cells(q_k · cell); `in_dim` is its
+    width without those means. Features → points (B, dim).
 
     >>> PointHead(8, 4)(Features(torch.ones(3, 8)))
     Gaussian(n=3, d=4, points)
     """
 
-    def __init__(self, in_dim: int, dim: int, dropout: float = 0.0, source: Source = "pooled") -> None:
+    def __init__(
+        self,
+        in_dim: int,
+        dim: int,
+        dropout: float = 0.0,
+        source: Source = "pooled",
+        *,
+        local_dim: int = 0,
+        heads: int = 4,
+    ) -> None:
         super().__init__()
-        self.source = one_of(source, ("pooled", "local", "both"), "source")
+        self.source = one_of(source, ("pooled", "local", "both", "attended"), "source")
         self.dropout = nn.Dropout(dropout)
+        if source == "attended":
+            if local_dim < 1 or heads < 1:
+                raise InputError(f"attention needs local features and heads, not local_dim={local_dim}, heads={heads}")
+            self.queries = nn.Linear(local_dim, heads, bias=False)
+            in_dim += heads * local_dim
         self.fc = nn.Linear(in_dim, dim)
         nn.init.xavier_uniform_(self.fc.weight)
         nn.init.zeros_(self.fc.bias)
@@ -42,5 +57,14 @@ class PointHead(nn.Module):
     def _input(self, features: Features) -> Tensor:
         if self.source == "pooled":
             return features.pooled
+        if self.source == "attended":
+            return torch.cat([features.pooled, self._attended(features).flatten(1)], dim=1)
         local = masked_mean(local_of(features, "PointHead"), features.mask)
         return local if self.source == "local" else torch.cat([features.pooled, local], dim=1)
+
+    def _attended(self, features: Features) -> Tensor:
+        local = local_of(features, "PointHead")  # (B, cells, d)
+        logits: Tensor = self.queries(local).transpose(1, 2)  # (B, heads, cells)
+        if features.mask is not None:
+            logits = logits.masked_fill(~features.mask.unsqueeze(1), -torch.inf)
+        return logits.softmax(dim=2) @ local

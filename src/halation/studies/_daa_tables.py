@@ -31,21 +31,31 @@ def models_table(results: Results, models: Sequence[str], seeds: Sequence[int]) 
     header = ["model", "seeds", *metrics, "R-sum", "Expert τ_c", "minutes", "command"]
     rows = []
     for model in models:
-        for kind in ("", "_daa"):
-            runs = of(results, f"flickr8k_{model}{kind}", seeds)
+        kinds = [("", ""), ("_daa", "")] + [("_daa", "plain")] * (model == "infonce")
+        for kind, label in kinds:
+            runs = of(results, f"flickr8k_{model}{kind}", seeds, label)
             if runs:
                 rows.append(
                     [
-                        f"{model}{' + DAA' if kind else ''}",
+                        _called(model, kind, label),
                         str(len(runs)),
                         *(_pair(runs, name) for name in metrics),
                         _spread([run["test"]["rsum"] for run in runs]),
                         _spread([run["test"]["expert_tau_c"] for run in runs]),
                         f"{np.mean([run['seconds'] for run in runs]) / 60:.1f}",
-                        f"`halation train flickr8k_{model}{kind}`",
+                        f"`{_command(runs[0])}`",
                     ]
                 )
     return header, rows
+
+
+def _called(model: str, kind: str, label: str = "") -> str:
+    return f"{model}{' + DAA' if kind else ''}{' on its own score' if label else ''}"
+
+
+def _command(run: Mapping[str, Any]) -> str:
+    sets = "".join(f" --set {setting}" for setting in run["settings"])
+    return f"halation train {run['recipe']}{sets}"
 
 
 def ablation_table(results: Results, relevances: Sequence[str], seeds: Sequence[int]) -> Table:
@@ -73,7 +83,7 @@ def ratio_table(results: Results, captions: Sequence[int], seeds: Sequence[int])
             runs = of(results, f"flickr8k_infonce{kind}", seeds, "" if count == 5 else f"captions{count}")
             if runs:
                 total = _spread([run["test"]["rsum"] for run in runs])
-                name = f"infonce{' + DAA' if kind else ''}"
+                name = _called("infonce", kind)
                 rows.append([str(count), name, str(len(runs)), _pair(runs, "R@1"), total, _pair(runs, "ASP(tfidf)")])
     return header, rows if len(rows) > 2 else []
 
@@ -111,8 +121,9 @@ def _by_image(runs: Sequence[Mapping[str, Any]]) -> FloatArray:
 def verdicts(results: Results, models: Sequence[str], seeds: Sequence[int]) -> list[str]:
     """What DAA gained and cost each model, in a line; and whether uncertainty means something."""
     said = []
-    for model in models:
-        base, other = (of(results, f"flickr8k_{model}{kind}", seeds) for kind in ("", "_daa"))
+    for model, label in [(model, "") for model in models] + [("infonce", "plain")]:
+        base = of(results, f"flickr8k_{model}", seeds)
+        other = of(results, f"flickr8k_{model}_daa", seeds, label)
         if not base or len(base) != len(other):
             continue
         gains = [
@@ -122,7 +133,8 @@ def verdicts(results: Results, models: Sequence[str], seeds: Sequence[int]) -> l
         ]
         change, low, high = difference(base, other)
         said.append(
-            f"- {model}: DAA changes ASP(tfidf) by {gains[0]:+.1f} (i2t) and {gains[1]:+.1f} (t2i), "
+            f"- {model}: DAA{' on its own score' if label else ''} changes ASP(tfidf) by {gains[0]:+.1f} (i2t) and "
+            f"{gains[1]:+.1f} (t2i), "
             f"R-sum by {change:+.1f} [{low:+.1f}, {high:+.1f}] ({len(base)} seeds)."
         )
     said += [line for model in models for kind in ("", "_daa") for line in _certainty(results, model, kind, seeds)]
@@ -138,32 +150,42 @@ def _certainty(results: Results, model: str, kind: str, seeds: Sequence[int]) ->
     for side in ("images", "captions"):
         values = np.mean([run["test"]["fifths"][side] for run in runs], axis=0)
         shown.append(f"{side} {', '.join(f'{value:.1f}' for value in values)}")
-    name = f"{model}{' + DAA' if kind else ''}"
-    return [f"- {name}: R@1 from the most to the least certain fifth of the queries: {'; '.join(shown)}."]
+    return [
+        f"- {_called(model, kind)}: R@1 from the most to the least certain fifth of the queries: {'; '.join(shown)}."
+    ]
 
 
 def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
-    """R-sum against ASP as DAA's weight grows; False where there is nothing to draw."""
+    """R-sum against ASP as the weight of DAA on the score itself grows, and what a gist makes of it.
+
+    False where there is nothing to draw.
+    """
     points = [(0.0, of(results, "flickr8k_infonce", (0,)))]
-    points += [(weight, of(results, "flickr8k_infonce_daa", (0,), f"weight{weight}")) for weight in weights]
-    known = [(weight, runs[0]["test"]) for weight, runs in points if runs]
+    points += [(weight, of(results, "flickr8k_infonce_daa", (0,), f"weight{weight:g}")) for weight in weights]
+    points += [(10.0, of(results, "flickr8k_infonce_daa", (0,), "plain"))]
+    known = sorted(((weight, runs[0]["test"]) for weight, runs in points if runs), key=lambda point: point[0])
     if len(known) < 3:
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.6, 4.0), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for side, colour in zip(_SIDES, ("tab:blue", "tab:orange"), strict=True):
-        asp = [test[side]["ASP(tfidf)"] for _, test in known]
-        axes.plot(asp, [test["rsum"] for _, test in known], "o-", color=colour, label=f"ASP(tfidf) {side}")
-    for weight, test in known:
-        where = (test["i2t"]["ASP(tfidf)"], test["rsum"])
-        axes.annotate(f"{weight:g}", where, xytext=(4, 4), textcoords="offset points", fontsize=8)
-    axes.set(xlabel="ASP(tfidf), %", ylabel="R-sum", title="InfoNCE + weight · DAA on Flickr8k (test, seed 0)")
-    axes.legend()
-    axes.grid(alpha=0.3)
+    gist = of(results, "flickr8k_infonce_daa", (0,))
+    both = figure.subplots(1, 2, sharey=True)
+    for axes, side, what in zip(both, _SIDES, ("image → captions", "caption → images"), strict=True):
+        asp, recall = [test[side]["ASP(tfidf)"] for _, test in known], [test["rsum"] for _, test in known]
+        axes.plot(asp, recall, "o-", color="tab:blue", label="weight · DAA on the score itself")
+        for weight, x, y in zip([weight for weight, _ in known], asp, recall, strict=True):
+            axes.annotate(f"{weight:g}", (x, y), xytext=(-4, -12), textcoords="offset points", fontsize=8)
+        if gist:
+            test = gist[0]["test"]
+            axes.plot(test[side]["ASP(tfidf)"], test["rsum"], "*", color="tab:red", markersize=14, label="DAA by gist")
+        axes.set(xlabel="ASP(tfidf), %", title=what)
+        axes.grid(alpha=0.3)
+    both[0].set_ylabel("R-sum")
+    both[0].legend(loc="lower left")
+    figure.suptitle("InfoNCE with DAA on Flickr8k (test, seed 0)")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=150)
     return True

@@ -94,8 +94,8 @@ def test_the_scale_of_the_detail_is_followed_in_training_and_kept_in_evaluation(
 
 def test_the_gist_gives_its_backbone_no_gradient_and_adds_biases() -> None:
     pooled = torch.randn(4, 5, requires_grad=True)
-    seen = Gist(5, 3, 0.0, asks=True)
-    read = Gist(5, 3, 0.0, asks=False, words=9)
+    seen = Gist(5, 3, asks=True)
+    read = Gist(5, 3, asks=False, words=9)
     tokens = Tokens(
         torch.tensor([[1, 2], [3, 0], [4, 5], [6, 7]]), torch.tensor([[1, 1], [1, 0], [1, 1], [1, 1]]).bool()
     )

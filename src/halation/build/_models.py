@@ -236,8 +236,8 @@ _HEADS: dict[str, Callable[[Recipe, Any, Any], tuple[nn.Module, nn.Module]]] = {
 def _with_gist(recipe: Recipe, image: Any, text: Any, heads: tuple[nn.Module, nn.Module], compare: Any) -> Model:
     m, vocabulary = recipe.model, getattr(text, "vocabulary", None)
     gists = (
-        encoders.Gist(image.pooled_dim, m.gist, asks=True),
-        encoders.Gist(text.pooled_dim, m.gist, asks=False, words=len(vocabulary or ())),
+        encoders.Gist(image.pooled_dim, m.gist, m.gist_dropout, asks=True),
+        encoders.Gist(text.pooled_dim, m.gist, m.gist_dropout, asks=False, words=len(vocabulary or ())),
     )
     joined = encoders.SoftMaximum(compare, m.gist_temperature, m.gist_share, m.gist_floor)
     sides = [encoders.GistEncoder(*side) for side in zip((image, text), heads, gists, strict=True)]

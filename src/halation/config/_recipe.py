@@ -88,6 +88,7 @@ class Model:
     steps: int = 3  # of sgr's reasoning
     regions: int = 0  # cells of an image, for sgr's and saf's batch norm; 0 = no batch norm
     gist: int = 0  # dimensions of a second embedding that orders what does not match in detail; 0 = none
+    gist_dropout: float = 0.5  # of the features it reads
     gist_temperature: float = 0.1  # of the soft maximum of detail and gist
     gist_share: float = 0.05  # of the pairs, about, are ranked by detail alone
     gist_floor: float = 0.5  # the least a gist says, where 0 is the detail's median and 1 where it decides alone
@@ -214,6 +215,7 @@ _SHARES = {
     "text.dropout",
     "model.dropout",
     "model.text_dropout",
+    "model.gist_dropout",
     "model.gist_share",
     "model.gist_floor",
 }

@@ -34,18 +34,18 @@ def detail_of(encoded: Encoded) -> Gaussian | Several | Parts:
 class Gist(nn.Module):
     """What an item is about, beside what its model sees of it: a direction of length 1 and a bias.
 
-        x = W pooled (+ the mean of the words' own vectors, `words` of them),    x / ‖x‖,    tanh(w·x + b)
+        x = W dropout(pooled) (+ the mean of the words' own vectors, `words` of them),    x / ‖x‖,    tanh(w·x + b)
 
-    The pooled vector comes from the model's backbone and gives no gradient back. No dropout: it does not overfit (ASP
-    on the training split is that of the dev split), and a model with a gist draws the same numbers in training as one
-    without, so that its detail is the same model. Features and the batch they were made of → points (B, dim + 2) whose
-    product, images by captions, is (cos + (bias + bias) / 2) / 2, from −1 to 1. The bias is how likely an item
-    resembles any other: captions of common words and pictures of common things do.
+    The pooled vector comes from the model's backbone and gives no gradient back, and what dropout draws is drawn again
+    by the next who asks: the detail of a model with a gist is the same model as one without. Features and the batch
+    they were made of → points (B, dim + 2) whose product, images by captions, is (cos + (bias + bias) / 2) / 2, from −1
+    to 1. The bias is how likely an item resembles any other: captions of common words and pictures of common things do.
     """
 
-    def __init__(self, in_dim: int, dim: int, *, asks: bool, words: int = 0) -> None:
+    def __init__(self, in_dim: int, dim: int, dropout: float = 0.0, *, asks: bool, words: int = 0) -> None:
         super().__init__()
         self.asks = asks  # which of the two places is the own bias, and which waits for the other side's
+        self.dropout = nn.Dropout(dropout)
         self.fc, self.bias = nn.Linear(in_dim, dim), nn.Linear(dim, 1)
         nn.init.xavier_uniform_(self.fc.weight)
         nn.init.zeros_(self.fc.bias)
@@ -54,13 +54,20 @@ class Gist(nn.Module):
             nn.init.normal_(self.words.weight)
 
     def forward(self, batch: Tensor | Tokens | Features, features: Features) -> Gaussian:
-        x = self.fc(features.pooled.detach())
+        x = self.fc(self._dropped(features.pooled.detach()))
         if self.words is not None and isinstance(batch, Tokens):
             shares = batch.mask.to(x.dtype) / batch.mask.sum(1, keepdim=True)  # (B, L)
             x = x + torch.bmm(shares[:, None], self.words(batch.ids))[:, 0]
         own, one = torch.tanh(self.bias(x)), torch.ones_like(x[:, :1])
         biases = [own / 2, one / 2] if self.asks else [one / 2, own / 2]
         return Gaussian.point(torch.cat([normalize(x, dim=1) / 2**0.5, *biases], dim=1))
+
+    def _dropped(self, pooled: Tensor) -> Tensor:
+        if not (self.training and self.dropout.p):
+            return pooled
+        with torch.random.fork_rng(devices=[pooled.device] if pooled.is_cuda else []):
+            dropped: Tensor = self.dropout(pooled)
+        return dropped
 
 
 class GistEncoder(Encoder):

@@ -94,7 +94,7 @@ def trials_table(trials: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         [
             str(trial["recipe"]),
-            " ".join(trial["settings"]) or "–",
+            _tried(trial),
             f"{trial['dev']['R@1 i2t']:.1f} / {trial['dev']['R@1 t2i']:.1f}",
             f"{trial['dev']['rsum']:.1f}",
             f"{trial['dev']['ASP(tfidf) i2t']:.1f} / {trial['dev']['ASP(tfidf) t2i']:.1f}",
@@ -103,6 +103,11 @@ def trials_table(trials: Sequence[Mapping[str, Any]]) -> Table:
         for trial in trials
     ]
     return header, rows
+
+
+def _tried(trial: Mapping[str, Any]) -> str:
+    parts = [" ".join(trial["settings"]), f"({trial['note']})" if trial.get("note") else ""]
+    return " ".join(part for part in parts if part) or "–"
 
 
 def difference(base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], seed: int = 0) -> list[float]:

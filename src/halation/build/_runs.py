@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from halation._arrays import FloatArray
@@ -16,7 +16,7 @@ from halation._tensors import load_tensors
 from halation.build._models import build_loader, build_model, build_objective, open_split
 from halation.config import Recipe, read_recipe, to_toml
 from halation.data import Dataset
-from halation.encoders import Encoded, Model, Vocabulary
+from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
 from halation.training import Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
 
@@ -43,6 +43,10 @@ class Trained:
         images, captions = self.encode(dataset, progress=progress)
         scores: FloatArray = self.model.all_scores(images, captions, progress=progress).numpy()
         return scores
+
+    def in_detail(self) -> Trained:
+        """The same run without its gist, where it has one: what can be indexed, and what decides the first places."""
+        return replace(self, model=without_gist(self.model))
 
     def open(self, folder: str | os.PathLike[str], split: str) -> Dataset:
         """A split of data, as this run's recipe reads it."""

@@ -6,7 +6,7 @@ from halation.encoders._cca import CCA
 from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
 from halation.encoders._encoded import Encoded, cat, gather_encoded, n_items, on_each, rows
 from halation.encoders._features import Features, Gisted, Parts, Several, Tokens
-from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
+from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of, without_gist
 from halation.encoders._gru import BiGRU
 from halation.encoders._head_parts import PartsHead
 from halation.encoders._head_pcme import PCMEHead
@@ -75,4 +75,5 @@ __all__ = [
     "rows",
     "sentence_encoder",
     "vectors_for",
+    "without_gist",
 ]

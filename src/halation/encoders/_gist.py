@@ -16,11 +16,11 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation.encoders._encoded import Encoded
 from halation.encoders._features import Features, Gisted, Parts, Several, Tokens
-from halation.encoders._model import Compare, Encoder
+from halation.encoders._model import Compare, Encoder, Model
 from halation.gaussian import Gaussian
 from halation.similarity._geometry import product
 
-__all__ = ["Gist", "GistEncoder", "SoftMaximum", "detail_of"]
+__all__ = ["Gist", "GistEncoder", "SoftMaximum", "detail_of", "without_gist"]
 
 _PAIRS = 4096  # looked at for the median and the quantile of a batch
 _MEMORY = 0.99  # of the running median and quantile, per step
@@ -80,6 +80,20 @@ class GistEncoder(Encoder):
     def forward(self, batch: Any) -> Gisted:
         features = self.backbone(batch)
         return Gisted(self.head(features), self.gist(batch, features))
+
+
+def without_gist(model: Model) -> Model:
+    """The same model, weights shared, without its gist: what a vector index can search, and what decides first places.
+
+    A model that has no gist is returned as it is.
+    """
+    sides = [
+        Encoder(side.backbone, side.head) if isinstance(side, GistEncoder) else side
+        for side in (model.image, model.text)
+    ]
+    if not isinstance(model.compare, SoftMaximum):
+        return model
+    return Model(sides[0], sides[1], model.compare.compare).train(model.training)
 
 
 class SoftMaximum(nn.Module):

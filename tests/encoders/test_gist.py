@@ -13,6 +13,7 @@ from halation.encoders import (
     Gist,
     Gisted,
     GistEncoder,
+    Model,
     Parts,
     PointHead,
     SoftMaximum,
@@ -22,6 +23,7 @@ from halation.encoders import (
     n_items,
     on_each,
     rows,
+    without_gist,
 )
 from halation.gaussian import Gaussian
 from halation.similarity import cosine
@@ -123,6 +125,17 @@ def test_the_two_are_handled_as_one() -> None:
     assert detail_of(both) is both.detail and detail_of(both.gist) is both.gist
     words = [Gisted(Parts(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
     assert cat(words).detail.local.shape == (2, 3, 2)  # type: ignore[union-attr]
+
+
+def test_a_model_without_its_gist_compares_in_detail() -> None:
+    sides = [GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, asks=asks)) for asks in (True, False)]
+    model = Model(sides[0], sides[1], SoftMaximum(cosine)).eval()
+    plain, seen = without_gist(model), Features(torch.randn(6, 5))
+    scores = plain.scores(plain.images(seen), plain.captions(seen))
+    whole = model.images(seen), model.captions(seen)
+    assert torch.equal(scores, cosine(*(detail_of(side) for side in whole)))  # type: ignore[arg-type]
+    assert without_gist(plain) is plain and not plain.training
+    assert {id(p) for p in plain.parameters()} < {id(p) for p in model.parameters()}
 
 
 @pytest.mark.parametrize(("temperature", "share", "floor"), [(0, 0.1, 0.5), (0.1, 0.6, 0.5), (0.1, 0.1, 1)])

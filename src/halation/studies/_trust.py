@@ -128,11 +128,11 @@ def _world(
         one.galleries = galleries(fitted.trust.calibration, first[1], bigger, _TOP)
         for kind, pair in here.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
-            rows, threshold, curve = abstaining(label, *pair, _TOP)
+            rows, thresholds, curves = abstaining(label, *pair, _TOP)
             one.abstention += rows
-            one.thresholds.append(threshold)
-            one.curves.append(curve)
-            progress(f"{one.title}: abstention", len(one.thresholds), len(here))
+            one.thresholds += thresholds
+            one.curves += curves
+            progress(f"{one.title}: abstention", len(one.thresholds) // 2, len(here))
         one.by_truth = [] if near else by_truth(*first, _TOP)
         one.sets = [sets(*first, alpha, splits) for alpha in (0.1, 0.05)]
         one.words = words(fitted.trust, first[1])

@@ -15,6 +15,7 @@ from halation.calibration import (
     Fitted,
     Judged,
     Shape,
+    Trial,
     Trust,
     auroc,
     brier,
@@ -31,6 +32,7 @@ __all__ = ["Measured", "abstaining", "by_truth", "galleries", "probabilities", "
 
 _PRECISION = 0.9
 _DRAWS = 200
+_KINDS = {"among its like": False, "alone": True}
 _TRUE_OF = ((1, 1), (2, 5), (6, 20), (21, 100), (101, 300), (301, 10**9))
 Row = dict[str, Any]
 
@@ -111,8 +113,11 @@ def galleries(calibration: Calibration, test: Judged, bigger: Judged | None, top
 
 def abstaining(
     taken_out: str, dev: Judged, test: Judged, top: int
-) -> tuple[list[Row], Row, tuple[str, FloatArray, BoolArray]]:
-    """Every statistic: AUROC held out on dev and on test, what is answered at 90 % precision; the threshold of dev."""
+) -> tuple[list[Row], list[Row], list[tuple[str, FloatArray, BoolArray]]]:
+    """Every statistic, AUROC held out on dev and on test; and the one chosen at the threshold that dev gave it.
+
+    A query's matches are among their like (the gallery as it is), or one of them is alone there.
+    """
     chosen, areas = choose_abstention(dev, depth=top, precision=_PRECISION)
     asked = trials(test, top)
     out = test.matches if test.near is None else test.matches | test.near
@@ -120,17 +125,33 @@ def abstaining(
     rows: list[Row] = []
     for name in [name for name in STATISTICS if name in areas]:
         fitted = fit_abstention(dev, name, depth=top, precision=_PRECISION)
-        evidence = fitted.evidence(asked.scores, asked.gallery, asked.uncertainty)
-        rows.append(_row(shown, name, areas[name], evidence, asked.has_match, name == chosen.statistic))
-    best, has_match = _z_in_gallery(test, out)
-    rows.append(_row(shown, "z-score in the whole gallery", float("nan"), best, has_match, False))
+        row = {**shown, "statistic": name, "dev": areas[name], "chosen": name == chosen.statistic}
+        rows.append(row | _told(fitted.evidence(asked.scores, asked.gallery, asked.uncertainty), asked))
+    rows.append({**shown, "statistic": "z-score in the whole gallery", "dev": float("nan"), "chosen": False})
+    rows[-1] |= _told(_z_in_gallery(test, asked), asked)
     evidence = chosen.evidence(asked.scores, asked.gallery, asked.uncertainty)
-    row: Row = {"taken out": taken_out, "statistic": chosen.statistic, "threshold": chosen.threshold}
-    if chosen.threshold is not None:
-        answered = evidence >= chosen.threshold
-        row["precision"] = float(asked.has_match[answered].mean())
-        row["answered"], row["found"] = float(answered.mean()), float(answered[asked.has_match].mean())
-    return rows, row, (taken_out, evidence, asked.has_match)
+    thresholds, curves = [], []
+    for kind, alone in _KINDS.items():
+        own = asked.against_none(alone=alone)
+        row = {"taken out": taken_out, "statistic": chosen.statistic, "kind": kind, "threshold": chosen.threshold}
+        if chosen.threshold is not None:
+            answered, right = evidence[own] >= chosen.threshold, asked.has_match[own]
+            row["precision"] = float(right[answered].mean())
+            row["answered"], row["found"] = float(answered.mean()), float(answered[right].mean())
+        thresholds.append(row)
+        curves.append((f"{taken_out}; {kind}", evidence[own], asked.has_match[own]))
+    return rows, thresholds, curves
+
+
+def _told(evidence: FloatArray, asked: Trial) -> Row:
+    """AUROC, and the share of the queries with a match that are answered at 90 % precision, for both kinds."""
+    row: Row = {}
+    for kind, alone in _KINDS.items():
+        own = asked.against_none(alone=alone)
+        row[f"auroc, {kind}"] = auroc(evidence[own], asked.has_match[own])
+        covered = coverage_at_precision(evidence[own], asked.has_match[own], _PRECISION)
+        row[f"answered, {kind}"], row[f"found, {kind}"] = covered.answered, covered.found
+    return row
 
 
 def by_truth(dev: Judged, test: Judged, top: int) -> list[Row]:
@@ -141,27 +162,18 @@ def by_truth(dev: Judged, test: Judged, top: int) -> list[Row]:
         own = np.flatnonzero((answers >= low) & (answers <= high))
         if len(own) > 50:
             asked = trials(test.rows(own), top)
-            area = auroc(chosen.evidence(asked.scores, asked.gallery, asked.uncertainty), asked.has_match)
-            rows.append({"low": low, "high": min(high, test.gallery), "queries": len(own), "auroc": area})
+            told = _told(chosen.evidence(asked.scores, asked.gallery, asked.uncertainty), asked)
+            rows.append({"low": low, "high": min(high, test.gallery), "queries": len(own), **told})
     return rows
 
 
-def _row(shown: Row, name: str, dev: float, evidence: FloatArray, has_match: BoolArray, chosen: bool) -> Row:
-    covered = coverage_at_precision(evidence, has_match, _PRECISION)
-    found = {"answered": covered.answered, "found": covered.found, "chosen": chosen}
-    return {**shown, "statistic": name, "dev": dev, "test": auroc(evidence, has_match), **found}
+def _z_in_gallery(test: Judged, asked: Trial) -> FloatArray:
+    """(best − mean)/sd of a query over the whole gallery: what an index that gives the best few cannot know.
 
-
-def _z_in_gallery(test: Judged, out: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """(best − mean)/sd over all that is left of the gallery: what an index of the best few cannot know."""
-    values = []
-    for left in (np.ones_like(out), ~out):
-        count = left.sum(axis=1)
-        mean = np.where(left, test.scores, 0).sum(axis=1) / count
-        spread = np.sqrt(np.where(left, (test.scores - mean[:, None]) ** 2, 0).sum(axis=1) / count)
-        best = np.where(left, test.scores, -np.inf).max(axis=1)
-        values.append((best - mean) / spread)
-    return np.concatenate(values), np.repeat([True, False], len(out))
+    The mean and the sd of the gallery as it is: what was taken out must not show in them.
+    """
+    mean, spread = test.scores[asked.query].mean(axis=1), test.scores[asked.query].std(axis=1)
+    return np.asarray((asked.scores[:, 0] - mean) / spread)
 
 
 def sets(dev: Judged, test: Judged, alpha: float, splits: int) -> Row:

@@ -63,11 +63,12 @@ class Abstention:
         gallery: Array | int,
         uncertainty: Array | None = None,
         statistic: str = "best score",
-        at: int | None = None,
+        threshold_from: Array | None = None,
     ) -> Abstention:
-        """scores (t, depth) best first, has_match (t,); `gallery` of each query; threshold from galleries of size `at`.
+        """scores (t, depth) best first, has_match (t,), `gallery` the size of each query's.
 
-        Galleries of several sizes teach how the evidence moves with the size.
+        Galleries of several sizes teach how the evidence moves with the size. `threshold_from` (t,): the rows the
+        threshold is read from; all without it.
         """
         rows = np.atleast_2d(to_numpy(scores).astype(np.float64))
         names = STATISTICS[one_of(statistic, STATISTICS, "statistic")]
@@ -83,7 +84,7 @@ class Abstention:
             zip((*used, "one"), fit_logistic(design, smoothed(labels.astype(np.float64))).tolist(), strict=True)
         )
         found = cls(statistic, rows.shape[1], weights, None, precision)
-        here = np.ones(len(rows), dtype=np.bool_) if at is None else sizes >= at
+        here = np.ones(len(rows), dtype=np.bool_) if threshold_from is None else to_numpy(threshold_from)
         covered = coverage_at_precision(found._evidence(features)[here], labels[here], precision)
         level = sum(weights[name] for name in used if name in _LEVELS)  # when all scores rise alike
         usable = covered.threshold is not None and covered.answered >= _LEAST and level >= 0

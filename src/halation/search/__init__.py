@@ -9,6 +9,8 @@ search.text("two dogs in the snow", k=10)       # Answer: hits with probabilitie
 from __future__ import annotations
 
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
+from halation.search._embed import embed
+from halation.search._embeddings import Embedded, Embeddings
 from halation.search._fingerprint import fingerprint
 
-__all__ = ["Answer", "Hit", "Item", "Side", "UnknownItem", "fingerprint"]
+__all__ = ["Answer", "Embedded", "Embeddings", "Hit", "Item", "Side", "UnknownItem", "embed", "fingerprint"]

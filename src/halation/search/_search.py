@@ -43,7 +43,7 @@ class Search:
 
     @property
     def about(self) -> dict[str, Any]:
-        """{"images": n, "captions": n, "run", "fingerprint", "similarity", "backend", "calibrated", "source"} as JSON."""
+        """For JSON: images, captions (counts), run, fingerprint, similarity, backend, calibrated, source."""
         raise NotImplementedError
 
     def __len__(self) -> int:

@@ -32,7 +32,7 @@ weight = 1.0
 
 
 def write_run(folder: Path, *settings: str, recipe: str = TINY, dims: Sequence[int] = (0, 0)) -> Path:
-    """A run's folder with a model that knows the words of `layouts.captions_of`. dims: of features, pooled and local."""
+    """A run whose model knows the words of `layouts.captions_of`. dims: of features, pooled and local."""
     folder.mkdir(parents=True)
     wanted = parse_recipe(recipe, settings)
     vocabulary = Vocabulary.build([text for number in range(40) for text in captions_of(number)])

@@ -18,7 +18,7 @@ MAX_PIXELS = 64_000_000
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
 
-_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "MPO")  # no PostScript, no video, nothing that runs
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # no PostScript, no video, nothing that runs
 
 
 def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = MAX_PIXELS) -> Image.Image:

@@ -268,11 +268,13 @@ class TestRunsOnFeatures:
         from halation.data import cache_features
 
         run = self._run(tmp_path / "run", "efflite0", (1280, 0))
-        found = embed(run, flickr / "images", tmp_path / "emb").sides["images"]
-        store = cache_features(flickr / "images", frozen_backbone("efficientnet_lite0"), tmp_path / "features")
+        for number in range(3):
+            draw(tmp_path / "photos" / f"{number}.png", number)
+        found = embed(run, tmp_path / "photos", tmp_path / "emb").sides["images"]
+        store = cache_features(tmp_path / "photos", frozen_backbone("efficientnet_lite0"), tmp_path / "features")
         assert found.ids == list(store.names or ())
         trained = open_run(run)
-        expected = trained.model.images(store.pooled_only().rows(range(16)))
+        expected = trained.model.images(store.pooled_only().rows(range(3)))
         assert found.gaussians().mean.allclose(expected.mean, atol=1e-3)  # type: ignore[union-attr]
         # a dataset whose features are not there: its pictures are looked at, and that is noted
         source = open_source(flickr, trained, split="test")

@@ -101,8 +101,7 @@ def search(
         raise InputError('give either words ("two dogs in the snow") or --image PICTURE')
     picture = None if image is None else read_picture(image)
     found = open_search(folder, run)
-    by_words = picture is None
-    answer = found.text(query or "", k, want) if by_words else found.image(picture, k, want, name=str(image))
+    answer = found.text(query or "", k, want) if picture is None else found.image(picture, k, want, str(image))
     if as_json:
         print(json.dumps(answer.to_dict(), ensure_ascii=False, indent=2))
         return

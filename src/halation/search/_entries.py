@@ -21,7 +21,7 @@ __all__ = [
     "Entry",
     "Place",
     "Source",
-    "inside_root",
+    "file_of",
     "one_line",
     "plain",
     "read_place",
@@ -88,7 +88,7 @@ class Source:
 
 def read_place(roots: Sequence[Path], place: Place) -> Path | bytes:
     """The file of a picture, or its bytes where it lies inside a tar file; an InputError where it leaves its root."""
-    path = inside_root(roots[place.root], place.name)
+    path = file_of(roots, place)
     if place.offset < 0:
         return path
     with path.open("rb") as file:
@@ -96,13 +96,19 @@ def read_place(roots: Sequence[Path], place: Place) -> Path | bytes:
         return file.read(place.size)
 
 
-def inside_root(root: Path, name: str) -> Path:
-    """The file `name` below `root`, links followed: an InputError where it leaves the root or does not exist."""
-    path = root / name
-    real = os.path.realpath(path)
-    if os.path.commonpath([real, os.path.realpath(root)]) != os.path.realpath(root):
+def file_of(roots: Sequence[Path], place: Place) -> Path:
+    """The file a place is in, links followed: an InputError where it leaves its root or does not exist."""
+    if not 0 <= place.root < len(roots):
+        raise InputError(f"{place.name}: there is no root {place.root}; was the list of items edited?")
+    root = os.path.realpath(roots[place.root])
+    path = Path(root) / place.name  # an absolute name would replace the root: the check below finds it outside
+    try:
+        real = os.path.realpath(path)
+    except ValueError:  # a null character
+        raise InputError(f"{place.name!r} is no name of a file") from None
+    if not Path(real).is_relative_to(root):
         raise InputError(f"{path} leaves {root}; only what lies below it is read")
-    if not os.path.isfile(real):  # noqa: PTH113  # realpath gave a string
+    if not Path(real).is_file():
         raise InputError(f"{path} does not exist")
     return Path(real)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -17,7 +18,7 @@ from halation.calibration import Trust, Trusts
 from halation.gaussian import Gaussian
 from halation.index import Index
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
-from halation.search._entries import inside_root, read_place
+from halation.search._entries import file_of, plain, read_place
 from halation.search._items import Items, Known
 from halation.search._query import read_query
 from halation.search._towers import Towers
@@ -78,16 +79,16 @@ class Search:
             if place.offset >= 0:
                 content = read_place(self.roots, place) if place.size <= limit else None
             else:
-                path = inside_root(self.roots[place.root], place.name)
+                path = file_of(self.roots, place)
                 content = path.read_bytes() if path.stat().st_size <= limit else None
         except (InputError, OSError):
             return None
         return content if isinstance(content, bytes) else None
 
-    @property
+    @cached_property
     def items(self) -> Sequence[str]:
         """The ids, images before captions."""
-        return list(chain.from_iterable(index.items for index in self.indexes.values()))
+        return tuple(chain.from_iterable(index.items for index in self.indexes.values()))
 
     def __len__(self) -> int:
         return sum(len(index) for index in self.indexes.values())
@@ -155,13 +156,13 @@ class Search:
         if known.place is None or known.place.offset >= 0:
             return None
         try:
-            return inside_root(self.roots[known.place.root], known.place.name)
+            return file_of(self.roots, known.place)
         except InputError:
             return None
 
     def _known(self, id: str) -> tuple[Side, Known]:  # noqa: A002
         for side in self.indexes:
-            if known := self.known.find(side, [id]).get(id):
+            if plain(id) == id and (known := self.known.find(side, [id]).get(id)):
                 return side, known
         raise UnknownItem(f"there is no item {id!r} in this index")
 

@@ -16,16 +16,20 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
+    from halation.search._calibrate import Calibrated, calibrate_run
     from halation.search._embed import embed
     from halation.search._embeddings import Embedded, Embeddings
     from halation.search._fingerprint import fingerprint
+    from halation.search._judge import NEAR, judge
     from halation.search._make_index import make_index, open_search
     from halation.search._pictures import MAX_PIXELS, read_picture
     from halation.search._search import Search
 
 __all__ = [
     "MAX_PIXELS",
+    "NEAR",
     "Answer",
+    "Calibrated",
     "Embedded",
     "Embeddings",
     "Hit",
@@ -33,8 +37,10 @@ __all__ = [
     "Search",
     "Side",
     "UnknownItem",
+    "calibrate_run",
     "embed",
     "fingerprint",
+    "judge",
     "make_index",
     "open_search",
     "read_picture",
@@ -44,7 +50,9 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "MAX_PIXELS": "halation.search._pictures",
+        "NEAR": "halation.search._judge",
         "Answer": "halation.search._answers",
+        "Calibrated": "halation.search._calibrate",
         "Embedded": "halation.search._embeddings",
         "Embeddings": "halation.search._embeddings",
         "Hit": "halation.search._answers",
@@ -52,8 +60,10 @@ __getattr__, __dir__ = lazy(
         "Search": "halation.search._search",
         "Side": "halation.search._answers",
         "UnknownItem": "halation.search._answers",
+        "calibrate_run": "halation.search._calibrate",
         "embed": "halation.search._embed",
         "fingerprint": "halation.search._fingerprint",
+        "judge": "halation.search._judge",
         "make_index": "halation.search._make_index",
         "open_search": "halation.search._make_index",
         "read_picture": "halation.search._pictures",

@@ -14,6 +14,7 @@ import typer
 import halation
 from halation._errors import HalationError, InputError
 from halation._progress import Progress
+from halation.cli import _search
 from halation.cli._calibrate import add_verbs as add_calibrate
 from halation.cli._console import fail, print_line, progress_bar
 
@@ -251,6 +252,9 @@ def demo(
     with progress_bar() as progress:
         text = run_demo(out, data, tuple(settings or ()), progress, print_line)
     print(text)
+
+
+_search.add_verbs(app)
 
 
 @study.command()

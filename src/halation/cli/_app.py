@@ -14,6 +14,7 @@ import typer
 import halation
 from halation._errors import HalationError, InputError
 from halation._progress import Progress
+from halation.cli import _serve
 from halation.cli._console import fail, print_line, progress_bar
 
 __all__ = ["run"]
@@ -28,6 +29,7 @@ study = typer.Typer(no_args_is_help=True, help="The questions behind the metrics
 app.add_typer(study, name="study")
 data_app = typer.Typer(no_args_is_help=True, help="Look at data before training on it; draw a world of one's own.")
 app.add_typer(data_app, name="data")
+_serve.add_verbs(app)
 
 
 class Format(str, Enum):

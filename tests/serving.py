@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from PIL import Image
 from halation._errors import InputError
 from halation.search import Answer, Hit, Item, UnknownItem
 
+Client = Callable[..., Any]
+"""The fixture `client` of tests/serve: settings in, a test client out."""
+
+TOKEN = "a token of some length"
 _EMPTY = {"a", "an", "and", "at", "in", "is", "it", "of", "on", "one", "that", "the", "there", "to", "with"}
 
 
@@ -91,6 +96,13 @@ class WordSearch:
 
     def _probability(self, score: float) -> float | None:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None
+
+
+def png(width: int, height: int, colour: str = "red") -> bytes:
+    """A picture of one colour, as a file's content."""
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), colour).save(out, "PNG")
+    return out.getvalue()
 
 
 def scenes(folder: Path, split: str = "test", **options: Any) -> WordSearch:

@@ -72,4 +72,3 @@ def _greet(token: str | None) -> Any:
         print_line(f"Ctrl-C ends; `kill -HUP {os.getpid()}` reads the index again")
 
     return ready
-

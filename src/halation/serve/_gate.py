@@ -111,11 +111,11 @@ class Gate:
 
     def _check_place(self, method: str, headers: Headers) -> None:
         """A web page of somebody else must reach nothing here, be it by a name that points to this machine."""
-        if is_loopback(self.settings.host):
-            if not is_loopback(_host(headers.get("host", ""))):
-                message = "this server answers to its own name only; open it at localhost or 127.0.0.1"
-                raise Refusal(421, message, "host")
-        if method not in ("GET", "HEAD") and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        if is_loopback(self.settings.host) and not is_loopback(_host(headers.get("host", ""))):
+            message = "this server answers to its own name only; open it at localhost or 127.0.0.1"
+            raise Refusal(421, message, "host")
+        site = headers.get("sec-fetch-site", "none")  # browsers say it, other clients do not
+        if method not in ("GET", "HEAD") and site not in ("same-origin", "none"):
             raise Refusal(403, "requests from other web pages are not served", "cross_site")
 
     def _check_rate(self, scope: Scope, path: str) -> None:
@@ -197,5 +197,3 @@ def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
         return message
 
     return bounded
-
-

@@ -39,7 +39,7 @@ class Searcher(Protocol):
 
 
 class Live:
-    """The search in use. A request takes `current` once and keeps it: the old index lives until its last request ends."""
+    """The search in use. A request takes `current` once and keeps it: an old index lives until its last request ends."""
 
     def __init__(self, search: Searcher, reopen: Callable[[], Searcher] | None, observed: Observed) -> None:
         self.current, self.generation = search, 1
@@ -48,7 +48,9 @@ class Live:
     async def reload(self) -> int:
         """Open the index again and put it in place; the old one stays where the new one cannot be opened."""
         if self._reopen is None:
-            raise Refusal(409, "this server was given an open index, not a folder: there is nothing to reload", "reload")
+            raise Refusal(
+                409, "this server was given an open index, not a folder: there is nothing to reload", "reload"
+            )
         if self._under_way:
             raise Refusal(409, "a reload is under way already; wait for it", "reload")
         self._under_way = True

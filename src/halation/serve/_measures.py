@@ -81,7 +81,9 @@ class Histogram:
 
     def lines(self) -> list[str]:
         with self._lock:
-            rows = sorted((labels, list(counts), self._sums.get(labels, 0.0)) for labels, counts in self._counts.items())
+            rows = sorted(
+                (labels, list(counts), self._sums.get(labels, 0.0)) for labels, counts in self._counts.items()
+            )
         out = _head(self.name, self.help, "histogram")
         edges = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
         for labels, counts, total in rows:

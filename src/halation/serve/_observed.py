@@ -23,7 +23,9 @@ class Observed:
         self.search = Histogram("halation_search_seconds", "Searching the index for an encoded query.", ("kind",))
         self.nothing = Counter("halation_nothing_matches_total", "Answers that said that nothing matches.")
         self.reloads = Counter("halation_reloads_total", "Reloads of the index, by how they ended.", ("ended",))
-        self.thumbnails = Counter("halation_thumbnails_total", "Thumbnails asked for, by where they came from.", ("from",))
+        self.thumbnails = Counter(
+            "halation_thumbnails_total", "Thumbnails asked for, by where they came from.", ("from",)
+        )
         self.gauges: list[Gauge] = []
         started = time.time()
         self.gauges.append(Gauge("process_start_time_seconds", "When the process started.", lambda: started))

@@ -45,8 +45,8 @@ def decode(data: bytes, max_pixels: int) -> Image.Image:
         if width * height > max_pixels:
             raise Refusal(
                 413,
-                f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} million: "
-                "make it smaller",
+                f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} "
+                "million: make it smaller",
                 "pixels",
             )
         return _loaded(image)

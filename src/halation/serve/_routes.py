@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
@@ -25,7 +25,10 @@ __all__ = ["Service", "input_error"]
 
 _PAGE = 100  # items of one listing at most
 _MONTH = 30 * 24 * 3600
-_PICTURE = {200: {"content": {"image/*": {}}, "description": "The picture."}, 304: {"description": "Unchanged."}}
+_PICTURE: dict[int, dict[str, Any]] = {
+    200: {"content": {"image/*": {}}, "description": "The picture."},
+    304: {"description": "Unchanged."},
+}
 
 
 class Service:
@@ -41,10 +44,18 @@ class Service:
         router = APIRouter()
         add = router.add_api_route
         add("/search", self.search, methods=["POST"], response_model=schemas.Found, **_errors(413, 422))
-        add("/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(413, 415, 422))
+        add(
+            "/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(413, 415, 422)
+        )
         add("/items", self.list_items, methods=["GET"], response_model=schemas.Listing, **_errors(422))
         add("/items/{id}", self.item, methods=["GET"], response_model=schemas.Shown, **_errors(404))
-        add("/items/{id}/image", self.image, methods=["GET"], response_class=Response, **_errors(404, 422, more=_PICTURE))
+        add(
+            "/items/{id}/image",
+            self.image,
+            methods=["GET"],
+            response_class=Response,
+            **_errors(404, 422, more=_PICTURE),
+        )
         add("/about", self.about, methods=["GET"], response_model=schemas.About, **_errors())
         add("/health", self.health, methods=["GET"], response_model=schemas.Health, **_errors())
         add("/metrics", self.metrics, methods=["GET"], response_class=Response, **_errors(more=_TEXT))
@@ -85,7 +96,10 @@ class Service:
         return schemas.shown(await self.searchers.run(search.item, _decoded(id)))
 
     async def image(
-        self, id: str, request: Request, size: Literal["thumbnail", "original"] = "thumbnail"  # noqa: A002
+        self,
+        id: str,  # noqa: A002
+        request: Request,
+        size: Literal["thumbnail", "original"] = "thumbnail",
     ) -> Response:
         """The picture of an item."""
         work = self._thumbnail if size == "thumbnail" else self._original
@@ -185,10 +199,14 @@ def _decoded(segment: str) -> str:
         raise UnknownItem("no item has this id: it is not UTF-8") from None
 
 
-async def _gone(request: Request) -> None:
-    """Ends when the client has closed the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+def _gone(request: Request) -> Callable[[], Awaitable[None]]:
+    """Something to wait for: it ends when the client has closed the connection."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return gone
 
 
 _TEXT = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}}

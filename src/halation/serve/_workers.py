@@ -31,8 +31,10 @@ class Workers:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"halation-{name}")
 
-    async def run(self, work: Callable[..., T], *arguments: Any, gone: Awaitable[None] | None = None) -> T:
-        """The result of `work(*arguments)`; `gone` ends when the client has left."""
+    async def run(
+        self, work: Callable[..., T], *arguments: Any, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> T:
+        """The result of `work(*arguments)`; `gone()` ends when the client has left."""
         if self.held >= self.limit:
             raise Refusal(
                 503,
@@ -41,9 +43,9 @@ class Workers:
                 {"retry-after": "1"},
             )
         future = asyncio.wrap_future(self._submit(work, *arguments))
-        left = None if gone is None else asyncio.ensure_future(gone)
+        left = None if gone is None else asyncio.ensure_future(gone())
         try:
-            waited = {future} if left is None else {future, left}
+            waited: set[asyncio.Future[Any]] = {future} if left is None else {future, left}
             await asyncio.wait(waited, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED)
             if future.done():
                 return future.result()

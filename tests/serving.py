@@ -27,7 +27,7 @@ _EMPTY = {"a", "an", "and", "at", "in", "is", "it", "of", "on", "one", "that", "
 class WordSearch:
     """Finds pictures whose captions share the query's words. The interface of `halation.search.Search`.
 
-    `slow` seconds are slept in every search, `fails` is raised instead.
+    `slow` seconds are slept in every search (half a second more for queries with the word "slowly"); `fails` is raised.
     """
 
     def __init__(self, folder: Path, captions: dict[str, list[str]], *, calibrated: bool = True, slow: float = 0.0):
@@ -81,7 +81,7 @@ class WordSearch:
 
     def _work(self, query: str) -> None:
         self.asked.append(query)
-        time.sleep(self.slow)
+        time.sleep(self.slow + 0.5 * ("slowly" in query))
         if self.fails is not None:
             raise self.fails
 

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import serving
-
 import halation.search
+import serving
 from halation._errors import InputError
 from halation.serve import ServeSettings, serve
 
@@ -34,5 +33,5 @@ if __name__ == "__main__":
     serve(
         sys.argv[1],
         settings=ServeSettings(**{"port": 0, "rate": 0, **given}),
-        ready=lambda address, app: print(address, flush=True),
+        ready=lambda address, app: print(address, flush=True),  # noqa: T201
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from serving import Client, WordSearch, scenes
 
 from halation.data import draw_scenes
 from halation.serve import ServeSettings, create_app
+from serving import Client, WordSearch, scenes
+from serving_process import Server, write_index
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +42,24 @@ def client(search: WordSearch) -> Iterator[Client]:
     yield make
     for one in opened:
         one.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def server(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A process that serves the drawn scenes."""
+    running = Server(write_index(tmp_path_factory.mktemp("served"), drawn))
+    yield running
+    running.end(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("browser tests need Chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

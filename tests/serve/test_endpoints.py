@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 from PIL import Image
-from serving import Client, WordSearch, png
 
 from halation._errors import InputError
+from serving import Client, WordSearch, png
 
 
 def test_words_find_what_the_search_finds(client: Client, search: WordSearch) -> None:

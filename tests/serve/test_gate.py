@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from serving import TOKEN, Client, WordSearch, png
 
 from halation._errors import InputError
 from halation.serve import ServeSettings
+from serving import TOKEN, Client, WordSearch, png
 
 PATHS = [
     ("POST", "/search"), ("POST", "/search/image"), ("GET", "/items"), ("GET", "/items/a"), ("GET", "/items/a/image"),

@@ -39,7 +39,7 @@ class Searcher(Protocol):
 
 
 class Live:
-    """The search in use. A request takes `current` once and keeps it: an old index lives until its last request ends."""
+    """The search in use. A request takes `current` once and keeps it: an old index lives until its last request."""
 
     def __init__(self, search: Searcher, reopen: Callable[[], Searcher] | None, observed: Observed) -> None:
         self.current, self.generation = search, 1

@@ -46,7 +46,7 @@ def serve(
         app = create_app(search, settings=settings, run=run)
         config = uvicorn.Config(
             app,
-            http=_protocol(settings.receive_timeout),
+            http=_protocol(settings.receive_timeout, lambda: server.should_exit),
             ws="none",
             lifespan="on",
             log_level=log_level,
@@ -58,7 +58,8 @@ def serve(
             timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=max(1, round(settings.shutdown_timeout)),
         )
-        asyncio.run(_serve(uvicorn.Server(config), listening, app, ready))
+        server = uvicorn.Server(config)
+        asyncio.run(_serve(server, listening, app, ready))
 
 
 async def _serve(
@@ -76,7 +77,7 @@ async def _serve(
             await asyncio.sleep(0.01)
         ready(_address(listening), app)
 
-    with suppress(NotImplementedError, AttributeError, ValueError):  # Windows; a thread that is not the main one
+    with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):  # Windows; not the main thread
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises the signal again when all is done; a server that was asked to end and did has not failed
     before = signal.signal(signal.SIGTERM, lambda *_: None) if _in_main_thread() else None
@@ -122,11 +123,12 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
+def _protocol(seconds: float, ending: Callable[[], bool]) -> type[asyncio.Protocol]:
     """uvicorn's HTTP/1.1, closing connections that take too long to say what they want.
 
     uvicorn has no such limit, and an application sees a request only when its headers are complete: without this, a
-    client that sends a byte a minute holds a connection for ever.
+    client that sends a byte a minute holds a connection for ever. And a connection that came in while the server was
+    being asked to end is closed after its answer; uvicorn tells only those it knew at that moment, and would wait.
     """
 
     class Impatient(H11Protocol):
@@ -143,6 +145,11 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
             super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if ending() and not self.transport.is_closing():
+                self.shutdown()
 
         def _watch(self) -> None:
             if self.conn.their_state is not h11.IDLE:  # the headers are here; the body has a limit of its own

@@ -136,7 +136,7 @@ export function nothing(answer, asked) {
     "div",
     { class: "nothing" },
     el("span", { class: "hollow", "aria-hidden": "true" }),
-    el("h2", {}, "Nothing here matches ", el("q", {}, asked), "."),
+    el("h2", {}, `Nothing here matches “${asked}”.`),
     el("p", {}, best ? `Below are the ${closest}, in case they help.${likely}` : "The index is empty."),
   );
 }

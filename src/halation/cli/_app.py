@@ -14,7 +14,8 @@ import typer
 import halation
 from halation._errors import HalationError, InputError
 from halation._progress import Progress
-from halation.cli import _serve
+from halation.cli import _search, _serve
+from halation.cli._calibrate import add_verbs as add_calibrate
 from halation.cli._console import fail, print_line, progress_bar
 
 __all__ = ["run"]
@@ -29,7 +30,7 @@ study = typer.Typer(no_args_is_help=True, help="The questions behind the metrics
 app.add_typer(study, name="study")
 data_app = typer.Typer(no_args_is_help=True, help="Look at data before training on it; draw a world of one's own.")
 app.add_typer(data_app, name="data")
-_serve.add_verbs(app)
+add_calibrate(app, study)
 
 
 class Format(str, Enum):
@@ -251,6 +252,10 @@ def demo(
     with progress_bar() as progress:
         text = run_demo(out, data, tuple(settings or ()), progress, print_line)
     print(text)
+
+
+_search.add_verbs(app)
+_serve.add_verbs(app)
 
 
 @study.command()

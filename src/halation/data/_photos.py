@@ -11,11 +11,11 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from halation._arrays import Array, as_indices
 from halation._errors import InputError
 
-__all__ = ["Photos", "open_photo"]
+__all__ = ["BROKEN", "Photos", "as_rgb", "open_photo"]
 
 
 # what decoders raise on broken files
-_BROKEN = (
+BROKEN = (
     UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError,
     struct.error,
 )  # fmt: skip
@@ -52,18 +52,19 @@ def open_photo(path: Path) -> Image.Image:
     """A picture in RGB as its camera held it: turned as EXIF says, transparency laid on white, 16 bits cut to 8."""
     try:
         with Image.open(path) as image:
-            return _rgb(ImageOps.exif_transpose(image))
+            return as_rgb(ImageOps.exif_transpose(image))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; was the dataset unpacked completely?") from None
     except Image.DecompressionBombError as error:
         raise InputError(f"{path} is too large a picture ({error}); make it smaller") from None
-    except _BROKEN as error:
+    except BROKEN as error:
         raise InputError(
             f"{path} is no readable picture ({error}); fetch it again, or leave it out (halation data check lists such)"
         ) from None
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def as_rgb(image: Image.Image) -> Image.Image:
+    """In RGB: transparency laid on white, 16 bits cut to 8."""
     if image.mode.startswith("I"):  # 16 bits a pixel: convert() would clip all above 255 to white
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     if image.has_transparency_data:

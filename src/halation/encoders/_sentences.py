@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from halation._files import atomic_path
 
-__all__ = ["SentenceCache", "cache_folder"]
+__all__ = ["SentenceCache", "SentenceReader", "cache_folder"]
 
 _BLOCK = 4096  # sentences between two writes: a kill loses no more
 _KEY = 16  # bytes of a sentence's sha256
@@ -88,6 +89,34 @@ class SentenceCache:
                 np.savez(handle, keys=self._keys, values=self._values)
         except OSError:
             return  # a cache that cannot be kept costs time, nothing else
+
+
+class SentenceReader:
+    """What a `SentenceCache` holds, and its encoder for the rest: nothing is kept or written, threads may share it.
+
+    For searching: a query is seen once, and a file that grew with every query would be a diary of who asked what.
+    """
+
+    def __init__(self, cache: SentenceCache) -> None:
+        cache._load()
+        self._rows = {} if cache._keys is None else {key.tobytes(): n for n, key in enumerate(cache._keys)}
+        self._cache, self._values = cache, cache._values
+        self._lock = threading.Lock()  # tokenizers refuse two callers at a time
+
+    def __call__(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(n, d), rounded to half precision as the cache is."""
+        rows = [self._rows.get(_key(sentence)) for sentence in sentences]
+        missing = list(dict.fromkeys(text for text, row in zip(sentences, rows, strict=True) if row is None))
+        fresh: dict[str, Half] = {}
+        if missing:
+            with self._lock:
+                fresh = dict(zip(missing, self._cache._encoded(missing), strict=True))
+        values = self._values
+        found = [
+            fresh[text] if row is None or values is None else values[row]
+            for text, row in zip(sentences, rows, strict=True)
+        ]
+        return np.stack(found).astype(np.float32)
 
 
 def _key(sentence: str) -> bytes:

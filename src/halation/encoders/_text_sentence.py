@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.encoders._features import Features, Tokens
-from halation.encoders._sentences import SentenceCache, cache_folder
+from halation.encoders._sentences import SentenceCache, SentenceReader, cache_folder
 from halation.encoders._text_words import PooledWords
 from halation.encoders._vocabulary import Vocabulary
 from halation.semantics import MiniLM
@@ -44,7 +44,12 @@ class WordsAndSentence(nn.Module):
         self.vocabulary = vocabulary
         self.words = PooledWords(vocabulary, dim, vectors, dropout, trainable=trainable)
         self.pooled_dim, self.local_dim = self.words.pooled_dim + _WIDTH, dim
-        self._sentences = sentence_encoder()
+        self._sentences: SentenceCache | SentenceReader = sentence_encoder()
+
+    def read_only(self) -> None:
+        """From now on new sentences are encoded and forgotten: for searching, where the cache must not grow."""
+        if isinstance(self._sentences, SentenceCache):
+            self._sentences = SentenceReader(self._sentences)
 
     def tokenize(self, captions: Sequence[str]) -> Tokens:
         """Captions → numbers (B, L), and their sentence embeddings."""

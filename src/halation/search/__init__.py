@@ -1,14 +1,71 @@
 """Search: embed a collection, index it, ask it by words or by a picture.
 
-embed(run, "photos", "emb")                     # every picture as a Gaussian, resumable
-make_index("emb", "idx")
-search = open_search("idx")
-search.text("two dogs in the snow", k=10)       # Answer: hits with probabilities, notes
+    embed(run, "photos", "emb")                     # every picture as a Gaussian, resumable
+    make_index("emb", "idx")
+    search = open_search("idx")
+    search.text("two dogs in the snow", k=10)       # Answer: hits with probabilities, notes
+
+Names load on first use: an `Answer` costs no torch.
 """
 
 from __future__ import annotations
 
-from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
-from halation.search._fingerprint import fingerprint
+from typing import TYPE_CHECKING
 
-__all__ = ["Answer", "Hit", "Item", "Side", "UnknownItem", "fingerprint"]
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
+    from halation.search._calibrate import Calibrated, calibrate_run
+    from halation.search._embed import embed
+    from halation.search._embeddings import Embedded, Embeddings
+    from halation.search._fingerprint import fingerprint
+    from halation.search._judge import NEAR, judge
+    from halation.search._make_index import make_index, open_search
+    from halation.search._pictures import MAX_PIXELS, read_picture
+    from halation.search._search import Search
+
+__all__ = [
+    "MAX_PIXELS",
+    "NEAR",
+    "Answer",
+    "Calibrated",
+    "Embedded",
+    "Embeddings",
+    "Hit",
+    "Item",
+    "Search",
+    "Side",
+    "UnknownItem",
+    "calibrate_run",
+    "embed",
+    "fingerprint",
+    "judge",
+    "make_index",
+    "open_search",
+    "read_picture",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "MAX_PIXELS": "halation.search._pictures",
+        "NEAR": "halation.search._judge",
+        "Answer": "halation.search._answers",
+        "Calibrated": "halation.search._calibrate",
+        "Embedded": "halation.search._embeddings",
+        "Embeddings": "halation.search._embeddings",
+        "Hit": "halation.search._answers",
+        "Item": "halation.search._answers",
+        "Search": "halation.search._search",
+        "Side": "halation.search._answers",
+        "UnknownItem": "halation.search._answers",
+        "calibrate_run": "halation.search._calibrate",
+        "embed": "halation.search._embed",
+        "fingerprint": "halation.search._fingerprint",
+        "judge": "halation.search._judge",
+        "make_index": "halation.search._make_index",
+        "open_search": "halation.search._make_index",
+        "read_picture": "halation.search._pictures",
+    },
+)

@@ -2,49 +2,188 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
+import torch
 from PIL import Image
 
-from halation.search._answers import Answer, Item, Side
+from halation._errors import InputError, one_of
+from halation.calibration import Trust, Trusts
+from halation.gaussian import Gaussian
+from halation.index import Index
+from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
+from halation.search._entries import file_of, plain, read_place
+from halation.search._items import Items, Known
+from halation.search._query import read_query
+from halation.search._towers import Towers
 
 __all__ = ["Search"]
 
+_WANT = ("auto", "images", "captions")
 
+
+@dataclass(frozen=True)
 class Search:
-    """Ask by words or by a picture. Safe to use from several threads. (The methods are fixed; the insides follow.)"""
+    """Ask a collection by words or by a picture; made by `open_search`. Safe to use from several threads.
 
-    def text(self, query: str, k: int = 10, want: Side | str = "auto") -> Answer:
-        """The k items nearest to these words: images where there are any, else captions."""
-        raise NotImplementedError
+    indexes   by side, "images", "captions" or both
+    known     captions and places of the items
+    roots     folders the pictures lie below: nothing outside them is ever opened
+    trusts    probabilities and thresholds, where the run was calibrated
+    about     for JSON: counts by side, run, fingerprint, similarity, backend, source, calibrated
+    """
 
-    def image(self, picture: Image.Image, k: int = 10, want: Side | str = "auto", name: str = "image") -> Answer:
-        """The k items nearest to a picture: captions where there are any ("auto"), its like with want="images"."""
-        raise NotImplementedError
+    towers: Towers
+    indexes: dict[Side, Index]
+    known: Items
+    roots: tuple[Path, ...]
+    trusts: Trusts | None
+    about: dict[str, Any]
+
+    def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
+        """The k items nearest to these words: images where there are any, else captions of a like meaning."""
+        text, notes = read_query(query, self.towers)
+        side = self._side(want, first="images")
+        start = time.perf_counter()
+        encoded = self.towers.captions([text])
+        return self._answer(query, encoded, "captions", side, k, notes, start)
+
+    def image(self, picture: Image.Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer:
+        """The k items nearest to a picture: captions where there are any, else its like; `want` says which."""
+        side = self._side(want, first="captions")
+        start = time.perf_counter()
+        encoded = self.towers.pictures(self.towers.preprocess(picture)[None])
+        return self._answer(name, encoded, "images", side, k, [], start)
 
     def item(self, id: str) -> Item:  # noqa: A002
-        """One item; `UnknownItem` (an InputError) if there is none."""
-        raise NotImplementedError
+        """One item; `UnknownItem` (an InputError) where there is none."""
+        side, known = self._known(id)
+        return Item(id, side, list(known.captions), self._path(known), known.uncertainty)
 
     def picture(self, id: str) -> Path | None:  # noqa: A002
-        """The file of an item's picture: inside the indexed roots, links followed; None if gone or never there."""
-        raise NotImplementedError
+        """The file of an item's picture, links resolved, inside the indexed roots; None if gone or never there."""
+        return self._path(self._known(id)[1])
 
     def picture_bytes(self, id: str, limit: int = 1 << 26) -> bytes | None:  # noqa: A002
         """The picture's file as it is, also from inside a tar shard; None if gone, never there or above the limit."""
-        raise NotImplementedError
+        place = self._known(id)[1].place
+        if place is None:
+            return None
+        try:
+            if place.offset >= 0:
+                content = read_place(self.roots, place) if place.size <= limit else None
+            else:
+                path = file_of(self.roots, place)
+                content = path.read_bytes() if path.stat().st_size <= limit else None
+        except (InputError, OSError):
+            return None
+        return content if isinstance(content, bytes) else None
 
-    @property
+    @cached_property
     def items(self) -> Sequence[str]:
         """The ids, images before captions."""
-        raise NotImplementedError
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """{"images": n, "captions": n, "run", "fingerprint", "similarity", "backend", "calibrated", "source"} as JSON."""
-        raise NotImplementedError
+        return tuple(chain.from_iterable(index.items for index in self.indexes.values()))
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return sum(len(index) for index in self.indexes.values())
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.known.close()
+
+    def _side(self, want: str, first: Side) -> Side:
+        one_of(want, _WANT, "kind of item")
+        if want == "auto":
+            return first if first in self.indexes else next(iter(self.indexes))
+        if want not in self.indexes:
+            have = next(iter(self.indexes))
+            raise InputError(f"this index holds {have}, no {want}; embed {want} too (--side both) and index them")
+        return want
+
+    def _answer(
+        self, query: str, encoded: Gaussian, asked: Side, side: Side, k: int, notes: list[str], start: float
+    ) -> Answer:
+        if k < 1:
+            raise InputError(f"k is {k}; ask for 1 or more")
+        encoded_at = time.perf_counter()
+        uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
+        index, trust = self.indexes[side], self._trust(asked, side)
+        ranking = index.search(encoded, max(k, 0 if trust is None else trust.depth))
+        ids = [name for name in ranking.ids[0] if name]
+        scores = [float(score) for score in ranking.scores[0][: len(ids)]]
+        if not ids:
+            notes = [*notes, "the index is empty"]
+        probabilities: Sequence[float | None] = [None] * len(ids)
+        nothing = not ids
+        if trust is not None and ids:
+            probabilities = [float(p) for p in trust.probability(scores, len(index))]
+            nothing = trust.nothing_matches(scores, len(index), uncertainty)
+            notes = [*notes, *filter(None, [trust.note(len(index))])]
+        hits, more = self._hits(side, ids[:k], scores, probabilities)
+        done = time.perf_counter()
+        return Answer(
+            query,
+            hits,
+            nothing,
+            self._ambiguity(asked, uncertainty),
+            uncertainty,
+            encode_ms=1000 * (encoded_at - start),
+            search_ms=1000 * (done - encoded_at),
+            notes=[*notes, *more],
+            found=side,
+        )
+
+    def _hits(
+        self, side: Side, ids: Sequence[str], scores: Sequence[float], probabilities: Sequence[float | None]
+    ) -> tuple[list[Hit], list[str]]:
+        known = self.known.find(side, ids)
+        hits, gone = [], 0
+        for place, name in enumerate(ids):
+            one = known.get(name, Known(name))
+            path = self._path(one)
+            gone += one.place is not None and one.place.offset < 0 and path is None
+            hits.append(Hit(name, scores[place], probabilities[place], list(one.captions), path))
+        said = f"{gone} of the pictures found {'is' if gone == 1 else 'are'} no longer on disk, or outside the roots"
+        return hits, [said] if gone else []
+
+    def _path(self, known: Known) -> Path | None:
+        if known.place is None or known.place.offset >= 0:
+            return None
+        try:
+            return file_of(self.roots, known.place)
+        except InputError:
+            return None
+
+    def _known(self, id: str) -> tuple[Side, Known]:  # noqa: A002
+        for side in self.indexes:
+            if plain(id) == id and (known := self.known.find(side, [id]).get(id)):
+                return side, known
+        raise UnknownItem(f"there is no item {id!r} in this index")
+
+    def _trust(self, asked: Side, side: Side) -> Trust | None:
+        if self.trusts is None or asked == side:
+            return None  # how alike two pictures are was never judged
+        return self.trusts.t2i if asked == "captions" else self.trusts.i2t
+
+    def _ambiguity(self, asked: Side, uncertainty: float | None) -> Literal["specific", "ordinary", "broad"] | None:
+        if self.trusts is None:
+            return None
+        trust = self.trusts.t2i if asked == "captions" else self.trusts.i2t
+        word = None if trust.ambiguity is None else trust.ambiguity(uncertainty)
+        return cast(Literal["specific", "ordinary", "broad"] | None, word)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(index):,} {side}" for side, index in self.indexes.items())
+        return f"Search({counts}, {self.about.get('run')})"
+
+
+def warm(towers: Towers) -> None:
+    """Encode something, so that the first query does not wait for what loads on first use."""
+    with torch.inference_mode():
+        towers.captions(["a photograph"])

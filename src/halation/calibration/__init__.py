@@ -1,0 +1,63 @@
+"""How far to believe a score: match probabilities, "nothing here matches", sets that hold a match, words for σ.
+
+Arrays only; nothing here knows a model. What everything is fitted on is a `Judged`: scores of queries against a gallery
+with what matches.
+
+    fitted = fit_trust(judged)
+    fitted.trust.probability(scores, gallery=50_000)     # calibrated, corrected for the gallery's size
+    fitted.trust.nothing_matches(scores, 50_000)
+    fitted.trust.conformal.rows(scores)                  # holds a match with probability 0.9
+    fitted.trust.ambiguity(sigma)                        # "specific", "ordinary", "broad"
+"""
+
+from __future__ import annotations
+
+from halation.calibration._abstention import STATISTICS, Abstention
+from halation.calibration._ambiguity import Ambiguity
+from halation.calibration._calibration import Calibration
+from halation.calibration._candidates import Candidates, top_candidates
+from halation.calibration._choose import Before, Choice, Figures, choose
+from halation.calibration._conformal import Conformal, Shape
+from halation.calibration._fit import Fitted, fit_trust
+from halation.calibration._judged import Judged
+from halation.calibration._maps import Isotonic, Platt
+from halation.calibration._plot import reliability_plot
+from halation.calibration._quality import Reliability, brier, brier_skill, ece, reliability
+from halation.calibration._roc import Coverage, auroc, coverage_at_precision
+from halation.calibration._trials import Trial, choose_abstention, fit_abstention, trials
+from halation.calibration._trust import Trust, Trusts
+
+__all__ = [
+    "STATISTICS",
+    "Abstention",
+    "Ambiguity",
+    "Before",
+    "Calibration",
+    "Candidates",
+    "Choice",
+    "Conformal",
+    "Coverage",
+    "Figures",
+    "Fitted",
+    "Isotonic",
+    "Judged",
+    "Platt",
+    "Reliability",
+    "Shape",
+    "Trial",
+    "Trust",
+    "Trusts",
+    "auroc",
+    "brier",
+    "brier_skill",
+    "choose",
+    "choose_abstention",
+    "coverage_at_precision",
+    "ece",
+    "fit_abstention",
+    "fit_trust",
+    "reliability",
+    "reliability_plot",
+    "top_candidates",
+    "trials",
+]

@@ -1,0 +1,127 @@
+"""From a score to a probability, one number in and one out: Platt's sigmoid and isotonic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from halation._arrays import Array, BoolArray, FloatArray, to_numpy
+from halation._errors import InputError
+from halation.calibration._logistic import fit_logistic, log_odds, sigmoid, smoothed
+
+__all__ = ["Isotonic", "Platt", "as_pairs", "map_from_json"]
+
+
+@dataclass(frozen=True)
+class Platt:
+    """p = σ(slope · score + offset), slope ≥ 0.
+
+    Platt, 1999: maximum likelihood with slightly smoothed labels. Where bigger scores match less often, the slope is 0
+    and every score gets the base rate: a calibration never turns a ranking round.
+
+    >>> platt = Platt.fit([0.1, 0.4, 0.5, 0.9], [False, False, True, True])
+    >>> platt([0.2, 0.8]).round(2)
+    array([0.3 , 0.73])
+    """
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def fit(cls, scores: Array, is_match: Array) -> Platt:
+        """scores (n,), is_match (n,) of yes and no."""
+        values, labels = as_pairs(scores, is_match)
+        targets = smoothed(labels.astype(np.float64))
+        slope, offset = fit_logistic(values[:, None], targets)
+        if slope > 0:
+            return cls(float(slope), float(offset))
+        return cls(0.0, float(log_odds(targets.mean())))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """ln p/(1 − p) of any number of scores."""
+        return self.slope * np.asarray(scores, dtype=np.float64) + self.offset
+
+    def __call__(self, scores: Array) -> FloatArray:
+        """Probabilities, in the shape of the scores."""
+        return sigmoid(self.log_odds(to_numpy(scores)))
+
+    def to_json(self) -> dict[str, Any]:
+        """For `json.dump`."""
+        return {"kind": "platt", "slope": self.slope, "offset": self.offset}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Platt:
+        """What `to_json` gave."""
+        return cls(float(document["slope"]), float(document["offset"]))
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """The non-decreasing step function nearest to the labels, joined by straight lines; constant beyond its ends.
+
+    Probabilities stay 1/(n + 2) away from 0 and 1: n examples cannot show that something never happens.
+
+    >>> isotonic = Isotonic.fit([0.1, 0.2, 0.3, 0.4, 0.5], [False, True, False, True, True])
+    >>> isotonic([0.0, 0.25, 0.5]).round(2)
+    array([0.14, 0.5 , 0.86])
+    """
+
+    scores: tuple[float, ...]  # increasing
+    probabilities: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, scores: Array, is_match: Array) -> Isotonic:
+        """scores (n,), is_match (n,) of yes and no; equal scores count as one, with their share of matches."""
+        values, labels = as_pairs(scores, is_match)
+        distinct, place = np.unique(values, return_inverse=True)
+        count = np.bincount(place)
+        share = np.bincount(place, labels) / count
+        steps = isotonic_regression(share, weights=count).x
+        least = 1 / (len(values) + 2)
+        steps = np.clip(steps, least, 1 - least)
+        bends = np.ones(len(steps), dtype=np.bool_)  # the inside of a level says nothing new
+        bends[1:-1] = (steps[1:-1] != steps[:-2]) | (steps[1:-1] != steps[2:])
+        return cls(tuple(distinct[bends].tolist()), tuple(steps[bends].tolist()))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """ln p/(1 − p) of any number of scores."""
+        return log_odds(self(scores))
+
+    def __call__(self, scores: Array) -> FloatArray:
+        """Probabilities, in the shape of the scores."""
+        return np.asarray(np.interp(to_numpy(scores), self.scores, self.probabilities))
+
+    def to_json(self) -> dict[str, Any]:
+        """For `json.dump`."""
+        return {"kind": "isotonic", "scores": list(self.scores), "probabilities": list(self.probabilities)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Isotonic:
+        """What `to_json` gave."""
+        return cls(tuple(map(float, document["scores"])), tuple(map(float, document["probabilities"])))
+
+
+def map_from_json(document: Mapping[str, Any]) -> Platt | Isotonic:
+    """Either kind."""
+    return Platt.from_json(document) if document["kind"] == "platt" else Isotonic.from_json(document)
+
+
+def as_pairs(values: Array, labels: Array, what: str = "scores") -> tuple[FloatArray, BoolArray]:
+    """Finite numbers and a yes or no for each, (n,) and (n,); both answers must occur."""
+    numbers, marks = to_numpy(values).astype(np.float64), to_numpy(labels)
+    if numbers.ndim != 1 or numbers.shape != marks.shape:
+        raise InputError(f"{what} {numbers.shape} and matches {marks.shape} must be two lists of one length")
+    if not np.isfinite(numbers).all():
+        place = int(np.argmax(~np.isfinite(numbers)))
+        raise InputError(f"{what}[{place}] is {numbers[place]}; every number must be finite")
+    if not np.isin(marks, (0, 1)).all():
+        raise InputError("matches must be true or false")
+    marks = marks.astype(np.bool_)
+    if not marks.any() or marks.all():
+        missing = "match" if not marks.any() else "non-match"
+        raise InputError(f"there is not a single {missing} among {len(marks):,}; both are needed to learn from")
+    return numbers, marks

@@ -1,0 +1,125 @@
+"""`halation calibrate` and `halation study trust`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from halation.cli._console import print_line, progress_bar
+
+if TYPE_CHECKING:
+    from halation.calibration import Ambiguity, Trust
+    from halation.search import Calibrated
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(app: typer.Typer, study: typer.Typer) -> None:
+    """Hang the verbs of this file onto the command line."""
+    app.command()(calibrate)
+    study.command()(trust)
+
+
+def calibrate(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    data: Annotated[Path, typer.Option(help="The data's folder.")],
+    split: Annotated[str | None, typer.Option(help="Default: the unseen part of the recipe's dev split.")] = None,
+    top: Annotated[int, typer.Option(help="Candidates of each query that are calibrated.")] = 10,
+    precision: Annotated[float, typer.Option(help='Of "something here matches".')] = 0.9,
+    alpha: Annotated[float, typer.Option(help="Conformal sets hold a match with probability 1 − alpha.")] = 0.1,
+    relevance: Annotated[str, typer.Option(help="Which images are near a caption: by cider or sentence.")] = "cider",
+    near: Annotated[float | None, typer.Option(help="From which relevance on; default: as agreed with people.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split by image.")] = 0,
+) -> None:
+    """Turn a run's scores into match probabilities, and learn when nothing matches."""
+    from halation.search import calibrate_run
+
+    with progress_bar() as progress:
+        found = calibrate_run(
+            run,
+            data,
+            split=split,
+            top=top,
+            precision=precision,
+            alpha=alpha,
+            relevance=relevance,
+            near=near,
+            seed=seed,
+            progress=progress,
+        )
+    print(report(found, top))
+    print(f"\nwrote {run / 'calibration.json'} and {run / 'reliability.png'}; searches of this run now use them")
+
+
+def report(found: Calibrated, top: int) -> str:
+    """What a person reads."""
+    from halation import _table
+
+    trusts = found.trusts
+    blocks = ["\n".join([f"calibrated on {trusts.data}", *(f"  {note}" for note in trusts.notes)])]
+    for title, trust in (("text → image", trusts.t2i), ("image → text", trusts.i2t)):
+        rows = [
+            [
+                f"{row.name}{' *' if row.name == trust.chosen else ''}",
+                f"{row.ece:.4f}",
+                f"{row.brier:.4f}",
+                f"{100 * row.skill:.1f} %",
+            ]
+            for row in trust.figures
+        ]
+        why = found.fitted[trust.calibration.direction].choice.why
+        notes = [f"* chosen: {why}", *_lines(trust)]
+        heading = f"{title}: match probability of each query's {top} best, on images held out"
+        header = ["", "ECE", "Brier", "skill over the base rate"]
+        blocks.append(_table.text(header, rows, title=heading, notes=notes))
+    blocks.append(f"before: {found.before}")
+    return "\n\n".join(blocks)
+
+
+def _lines(trust: Trust) -> list[str]:
+    calibration, abstention, conformal = trust.calibration, trust.abstention, trust.conformal
+    rate = f"{calibration.positives:.1f} match a query on average (base rate {100 * calibration.base_rate:.2f} %)"
+    power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"
+    areas = f"AUROC {trust.areas[abstention.statistic]:.3f} (best score alone {trust.areas['best score']:.3f})"
+    never = f"; no threshold is right {100 * abstention.precision:.0f} % of the time, so it is never said"
+    bound = (
+        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} − {conformal.shape.slope:.2g} · x, x: ln σ"
+    )
+    return [
+        f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
+        f"nothing matches: by {abstention.statistic}, {areas}{never if abstention.threshold is None else ''}",
+        f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
+        _words(trust.ambiguity),
+    ]
+
+
+def _words(ambiguity: Ambiguity | None) -> str:
+    if ambiguity is None:
+        return "no σ, so no word for a query's ambiguity"
+    measured = "" if ambiguity.agreement is None else f" (σ against how many items answer: {ambiguity.agreement:.2f})"
+    if not ambiguity.speaks:
+        return f"σ says nothing about how much a query covers{measured}: no word for it"
+    low, high = ("broad", "specific") if (ambiguity.agreement or 0) < 0 else ("specific", "broad")
+    return f"{low}: σ ≤ {ambiguity.low:.3g}; {high}: σ > {ambiguity.high:.3g}{measured}"
+
+
+def trust(
+    scenes: Annotated[Path | None, typer.Option(help="Drawn scenes, where truth is exact.")] = None,
+    scenes_run: Annotated[Path | None, typer.Option(help="A run trained on them.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder.")] = None,
+    run: Annotated[Path | None, typer.Option(help="A run trained on it.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plots (PNG).")] = Path(),
+    splits: Annotated[int, typer.Option(help="Image-level splits of the conformal sets.")] = 100,
+) -> None:
+    """Are probabilities calibrated, is "nothing matches" right, do conformal sets hold what they promise?"""
+    from halation.studies import trust as run_study
+
+    out.mkdir(parents=True, exist_ok=True)
+    with progress_bar() as progress:
+        result = run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, tell=print_line)
+    print(result)
+    for path in result.write(out):
+        print(f"wrote {path}", file=sys.stderr)

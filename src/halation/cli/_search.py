@@ -1,0 +1,141 @@
+"""The verbs of a searcher: embed, index, search."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from halation._errors import InputError
+from halation.cli._console import progress_bar
+
+if TYPE_CHECKING:
+    from halation.search import Answer, Embeddings, Hit
+
+__all__ = ["add_verbs"]
+
+_WIDTH = 60  # of what is shown of a caption
+_BAR = 10
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IMAGES_OR_CAPTIONS",
+            help="A folder of pictures, a .jsonl, a .txt of captions, .tar shards, or a dataset's folder.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the embeddings; the same again goes on in it.")],
+    side: Annotated[str, typer.Option(help="images, captions, both; auto: what there is.")] = "auto",
+    split: Annotated[str | None, typer.Option(help="Of a dataset; default: all of it.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder the pictures of a .jsonl lie below.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="What computed the features, for a run trained on features of its own.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Pictures at a time.")] = 64,
+    workers: Annotated[int | None, typer.Option(help="Threads that decode pictures.")] = None,
+) -> None:
+    """Embed a collection with a trained model; resumable, and shared by processes that torchrun starts."""
+    from halation.search import embed as work
+
+    start = time.monotonic()
+    with progress_bar(shown=os.environ.get("RANK", "0") == "0") as progress:
+        made = work(
+            run, source, out, side=side, split=split, root=root, backbone=backbone, batch_size=batch_size,
+            workers=workers, progress=progress,
+        )  # fmt: skip
+    if not made.complete:
+        rank = os.environ.get("RANK", "0")
+        print(f"process {rank} has done its part; the folder is complete when the others have", file=sys.stderr)
+        return
+    _say_embedded(made, time.monotonic() - start)
+
+
+def _say_embedded(made: Embeddings, seconds: float) -> None:
+    counts = " and ".join(f"{len(one):,} {side}" for side, one in made.sides.items())
+    print(f"{made.folder}: {counts} ({seconds:.1f} s)")
+    for name, why in made.corrupt[:3]:
+        print(f"left out: {name} ({why})", file=sys.stderr)
+    if len(made.corrupt) > 3:
+        print(f"left out: {len(made.corrupt):,} in all, see {made.folder / 'corrupt.tsv'}", file=sys.stderr)
+    print(f"next: halation index {made.folder} -o INDEX")
+
+
+def index(
+    embeddings: Annotated[Path, typer.Argument(help="A folder that `halation embed` made.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index; one that is there is replaced.")],
+    backend: Annotated[str, typer.Option(help="auto, exact, faiss or milvus.")] = "auto",
+    uri: Annotated[str | None, typer.Option(help="Of a Milvus server, with --backend milvus.")] = None,
+) -> None:
+    """Index embeddings, to search them."""
+    from halation.search import make_index
+
+    start = time.monotonic()
+    with progress_bar() as progress:
+        options = {} if uri is None else {"uri": uri}
+        made = make_index(embeddings, out, backend=backend, progress=progress, **options)
+    print(f"{made}: indexed in {time.monotonic() - start:.1f} s")
+    print(f'next: halation search {made} "what to look for"   or: halation serve {made}')
+
+
+def search(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `halation index` made.")],
+    query: Annotated[str | None, typer.Argument(help="What to look for, in words.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many to show.")] = 10,
+    image: Annotated[Path | None, typer.Option(help="A picture to look for, instead of words.")] = None,
+    want: Annotated[str, typer.Option(help="images or captions, where the index has both.")] = "auto",
+    run: Annotated[Path | None, typer.Option(help="The run's folder, if it is no longer where it was.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+) -> None:
+    """Find pictures by words; captions, or pictures that are alike, by a picture (--image)."""
+    from halation.search import open_search, read_picture
+
+    if (query is None) == (image is None):
+        raise InputError('give either words ("two dogs in the snow") or --image PICTURE')
+    picture = None if image is None else read_picture(image)
+    found = open_search(folder, run)
+    answer = found.text(query or "", k, want) if picture is None else found.image(picture, k, want, str(image))
+    if as_json:
+        print(json.dumps(answer.to_dict(), ensure_ascii=False, indent=2))
+        return
+    _show(answer)
+    if not found.about["calibrated"] and answer.found != ("images" if image else "captions"):
+        print(f"for match probabilities: halation calibrate {found.about['run']} --data DATA", file=sys.stderr)
+
+
+def _show(answer: Answer) -> None:
+    if answer.nothing:
+        print("nothing here matches" + ("; the nearest:" if answer.hits else ""))
+    names = [str(hit.path) if hit.path else hit.id for hit in answer.hits]
+    wide = max(map(len, names), default=0)
+    for place, (hit, name) in enumerate(zip(answer.hits, names, strict=True), start=1):
+        said = " ".join(hit.captions[:1])
+        shown = said if len(said) <= _WIDTH else f"{said[: _WIDTH - 1]}…"
+        print(f"{place:>3}  {_sure(hit)}  {name.ljust(wide)}  {shown}".rstrip())
+    times = (
+        f"{len(answer.hits)} {answer.found}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
+    )
+    broad = f"a {answer.ambiguity} query; " if answer.ambiguity else ""
+    print(f"\n{broad}{times}")
+    for note in answer.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _sure(hit: Hit) -> str:
+    if hit.probability is None:
+        return f"{hit.score:8.3f}"
+    full = round(_BAR * hit.probability)
+    return f"{100 * hit.probability:3.0f} % {'█' * full}{'·' * (_BAR - full)}"
+
+
+def add_verbs(app: typer.Typer) -> None:
+    """Make the verbs known."""
+    for verb in (embed, index, search):
+        app.command()(verb)

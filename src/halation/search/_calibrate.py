@@ -1,0 +1,110 @@
+"""`calibrate_run`: a run learns how far its scores can be believed, from images it was not trained on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from halation._errors import InputError, one_of
+from halation._progress import Progress, silent
+from halation.build import Trained, open_run
+from halation.calibration import Fitted, Trusts, fit_trust, reliability_plot
+from halation.data import Dataset
+from halation.relevance import Direction
+from halation.search._fingerprint import fingerprint
+from halation.search._judge import NEAR, judge, naive, near_ones
+
+__all__ = ["Calibrated", "calibrate_run", "unseen"]
+
+_TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """What `calibrate_run` found: what a run keeps, and what it was chosen by."""
+
+    trusts: Trusts
+    fitted: dict[Direction, Fitted]
+    before: str  # what one would have said without calibration
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """The reliability plot, held out by image, before and after."""
+        panels = []
+        for direction, title in _TITLES.items():
+            choice = self.fitted[direction].choice
+            panels.append((title, [(name, choice.said[name], choice.was) for name in ("before", choice.name)]))
+        reliability_plot(panels, path)
+
+
+def calibrate_run(
+    run: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    top: int = 10,
+    precision: float = 0.9,
+    alpha: float = 0.1,
+    relevance: str = "cider",
+    near: float | None = None,
+    seed: int = 0,
+    write: bool = True,
+    progress: Progress = silent,
+) -> Calibrated:
+    """Fit probabilities, abstention, conformal sets and words; `calibration.json` and `reliability.png` into the run.
+
+    split       default: the recipe's dev split, and of it the images that early stopping did not look at
+                (`data.dev_images`). Where it looked at all of them, all are used and the notes say so
+    top         how many candidates of each query are calibrated
+    precision   of "something here matches", where half of the queries have a match
+    alpha       conformal sets hold a match with probability 1 − alpha
+    relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the
+                images with a caption relevance ≥ near; only where annotations give each caption one image alone
+    """
+    trained = open_run(run)
+    threshold = _threshold(relevance, near)
+    dataset, notes = unseen(trained, data, split)
+    close = near_ones(dataset, relevance, threshold, progress=progress)
+    if close is not None:
+        notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
+    before, function = naive(trained.recipe)
+    judged = judge(trained, dataset, close, progress=progress)
+    fitted: dict[Direction, Fitted] = {}
+    for done, (direction, own) in enumerate(judged.items()):
+        progress("calibrating", done, 2)
+        fitted[direction] = fit_trust(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
+    progress("calibrating", 2, 2)
+    name = f"{len(dataset):,} images of {dataset.name}"
+    trusts = Trusts(fitted["t2i"].trust, fitted["i2t"].trust, fingerprint(trained.folder), name, tuple(notes))
+    found = Calibrated(trusts, fitted, before)
+    if write:
+        trusts.save(trained.folder / "calibration.json")
+        found.plot(trained.folder / "reliability.png")
+    return found
+
+
+def unseen(trained: Trained, data: str | os.PathLike[str], split: str | None = None) -> tuple[Dataset, list[str]]:
+    """The images to calibrate on, and what a reader must know of them."""
+    recipe = trained.recipe
+    name = split or recipe.data.dev
+    if name == recipe.data.train:
+        raise InputError(f"{name} is what {trained.folder} was trained on; calibrate on another split")
+    dataset = trained.open(data, name)
+    if name != recipe.data.dev:
+        return dataset, []
+    seen = recipe.data.dev_images
+    if 0 < seen < len(dataset):
+        rest = dataset.subset(np.arange(seen, len(dataset)))
+        return rest, [f"early stopping looked at the first {seen:,} images of the split; these are the others"]
+    return dataset, [
+        "early stopping looked at all images of this split (to choose among epochs), so figures are a little kind; "
+        "train with data.dev_images to keep a part unseen, or name another split"
+    ]
+
+
+def _threshold(relevance: str, near: float | None) -> float:
+    if near is not None:
+        return near
+    one_of(relevance, NEAR, "relevance with a known threshold (give near)")
+    return NEAR[relevance]

@@ -1,0 +1,110 @@
+"""The first and the last step of embedding: a folder that says what it is of, and the list that makes it complete."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import halation
+from halation._errors import InputError
+from halation._files import atomic_path, write_text
+from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
+from halation.search._entries import Entry, Source
+from halation.search._fingerprint import fingerprint, sha256_of
+from halation.search._towers import SIMILARITIES, Towers
+
+__all__ = ["begin", "close"]
+
+
+def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
+    """Make the folder, or take up the one in which the same was begun; its manifest."""
+    run = towers.trained.folder
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "run": str(run.resolve()),
+        "fingerprint": fingerprint(run),
+        "recipe": towers.trained.recipe.name,
+        "similarity": next(name for name, one in SIMILARITIES.items() if one is towers.similarity),
+        "backbone": towers.backbone,
+        "source": str(Path(source.name).resolve()),
+        "roots": [str(root) for root in source.roots],
+        "versions": {"halation": halation.__version__, "torch": torch.__version__},
+        "sides": {},
+    }
+    if (folder / MANIFEST).is_file():
+        return _same(folder, read_manifest(folder), said)
+    if folder.is_file():
+        raise InputError(f"{folder} is a file; name a new or empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    strange = [
+        path.name for path in folder.iterdir() if path.name not in ("images", "captions") and path.name[0] != "."
+    ]
+    if strange:
+        raise InputError(f"{folder} holds other files ({strange[0]}); name a new or empty folder")
+    write_text(folder / MANIFEST, json.dumps(said, indent=2) + "\n")
+    return said
+
+
+def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    if before.get("fingerprint") != now["fingerprint"]:
+        raise InputError(
+            f"{folder} holds embeddings by another model ({before.get('run')}, as it was then); "
+            f"{now['run']} has other weights: name another folder, or delete this one"
+        )
+    for key, what in (("source", "of"), ("backbone", "with the backbone")):
+        if before.get(key) != now[key]:
+            raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
+    return {**now, "sides": before.get("sides", {})}
+
+
+def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
+    """Write the lists and the manifest, if all that the source has is there; otherwise other shards are at work."""
+    sides = {side: _listed(folder / side, entries) for side, entries in source.entries.items()}
+    if any(facts is None for facts in sides.values()):
+        return Embeddings(folder, Path(said["run"]), said["fingerprint"], said["similarity"], source.roots, {}, False)
+    for facts in sides.values():
+        assert facts is not None
+        if not facts["items"]:
+            why = facts["corrupt"][0][1] if facts["corrupt"] else "none is left"
+            raise InputError(f"{source.name}: not one item could be read ({why})")
+        facts["corrupt"] = [*facts["corrupt"], *(source.problems if facts is next(iter(sides.values())) else ())]
+    said = {**said, "sides": {**said["sides"], **sides}}
+    write_text(folder / MANIFEST, json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+    lost = [(name, why) for facts in said["sides"].values() for name, why in facts["corrupt"]]
+    write_text(folder / "corrupt.tsv", "".join(f"{' '.join(name.split())}\t{why}\n" for name, why in lost))
+    for side, facts in said["sides"].items():
+        for old in (folder / side).glob("items-*.jsonl"):
+            if old.name != facts["listing"]:
+                with contextlib.suppress(OSError):  # another shard was faster
+                    old.unlink()
+    return Embeddings.open(folder)
+
+
+def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
+    """Write where each entry's row lies, in the order of the source; None where some have none yet."""
+    journals = parts_of(folder)
+    at = {key: (part, row) for part, journal in enumerate(journals) for row, key in enumerate(journal.rows)}
+    lost = {name: fate for journal in journals for name, fate in journal.corrupt.items()}
+    lines, corrupt = [], []
+    for entry in entries:
+        place = at.get((entry.id, entry.stamp))
+        if place is not None:
+            line = {"id": entry.id, "captions": entry.captions, "place": entry.place, "at": place}
+            lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        elif lost.get(entry.id, ("",))[0] == entry.stamp:
+            corrupt.append([entry.id, lost[entry.id][1]])
+        else:
+            return None
+    sha256 = hashlib.sha256(b"".join(lines)).hexdigest()
+    listing = f"items-{sha256[:12]}.jsonl"
+    if not (folder / listing).is_file() or sha256_of(folder / listing) != sha256:
+        with atomic_path(folder / listing) as temporary, temporary.open("wb") as file:
+            file.writelines(lines)
+    parts = [journal.folder.name for journal in journals]
+    return {"items": len(lines), "listing": listing, "sha256": sha256, "parts": parts, "corrupt": corrupt}

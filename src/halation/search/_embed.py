@@ -1,0 +1,188 @@
+"""`embed`: every picture and caption of a collection through the model once, however often it is interrupted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from halation._errors import InputError
+from halation._parallel import threads
+from halation._progress import Progress, silent
+from halation.build import Trained, open_run
+from halation.gaussian import Gaussian
+from halation.search._answers import Side
+from halation.search._close import begin, close
+from halation.search._embeddings import Embeddings, parts_of
+from halation.search._entries import Entry, Source, read_place
+from halation.search._journal import Writer
+from halation.search._pictures import read_picture
+from halation.search._sources import open_source
+from halation.search._towers import Towers
+
+__all__ = ["embed"]
+
+_QUICK = 256  # captions and features take so little time that waiting for the disk would be most of it
+
+
+def embed(
+    run: str | os.PathLike[str] | Trained,
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    side: str = "auto",
+    split: str | None = None,
+    root: str | os.PathLike[str] | None = None,
+    backbone: str | None = None,
+    batch_size: int = 64,
+    workers: int | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = silent,
+) -> Embeddings:
+    """Embed a collection with a run's model into the folder `out`.
+
+    source    a folder of pictures, a .jsonl of `{"image": path, "captions": […]}` or `{"caption": …}`, a .txt of
+              captions, .tar shards (a file, or a folder of them), or a dataset's folder
+    side      "images", "captions", or what the source has ("auto", "both")
+    split     of a dataset; None = all of it
+    root      the folder the pictures of a .jsonl lie below; None = beside it
+    backbone  what computed the features, for a run trained on features; EfficientNet-Lite0 is recognised
+    shard     (i, n): the i-th of n processes that share the work, each started with its own i; what torchrun says
+              where it started this process
+
+    Killed at any moment, the same call goes on: what is in the journals is neither computed again nor lost. Pictures
+    that were added or changed since are looked at, those that are gone leave the list. What cannot be read is listed
+    in `Embeddings.corrupt` and left out. With shards, the process that ends last completes the folder.
+    """
+    trained = run if isinstance(run, Trained) else open_run(run)
+    index, of = _shard(shard)
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
+    towers = Towers(trained, backbone)
+    collection = open_source(source, trained, side=side, split=split, root=root)
+    folder = Path(out)
+    said = begin(folder, collection, towers)
+    try:
+        for name, entries in collection.entries.items():
+            mine = [
+                entry for entry in entries if of == 1 or zlib.crc32(entry.id.encode(errors="replace")) % of == index
+            ]
+            part = folder / name / f"part-{index:05d}-of-{of:05d}"
+            _work(part, name, mine, collection, towers, batch_size, workers or min(4, threads() + 1), progress)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(f"{out}: the disk is full; make room and run the same again, what is done is kept") from None
+    return close(folder, collection, said)
+
+
+def _shard(shard: tuple[int, int] | None) -> tuple[int, int]:
+    index, of = shard or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+    if not 0 <= index < of:
+        raise InputError(f"shard ({index}, {of}) does not exist; they are counted from (0, {of}) to ({of - 1}, {of})")
+    return index, of
+
+
+def _work(
+    part: Path,
+    side: Side,
+    mine: Sequence[Entry],
+    source: Source,
+    towers: Towers,
+    batch_size: int,
+    workers: int,
+    progress: Progress,
+) -> None:
+    """Add to `part` what no part of this side has yet."""
+    with Writer(part) as writer:
+        have = done(part.parent)
+        missing = [entry for entry in mine if (entry.id, entry.stamp) not in have]
+        finished = len(mine) - len(missing)
+        progress(side, finished, len(mine))
+        size = batch_size if side == "images" and not source.stores else max(batch_size, _QUICK)
+        batches = [missing[start : start + size] for start in range(0, len(missing), size)]
+        for entries, values, corrupt in _encoded(batches, side, source, towers, workers):
+            _check_finite(entries, values)
+            writer.add([(entry.id, entry.stamp) for entry in entries], values, corrupt)
+            finished += len(entries) + len(corrupt)
+            progress(side, finished, len(mine))
+
+
+def done(folder: Path) -> set[tuple[str, str]]:
+    """(id, stamp) of everything the parts of a side hold, or could not read."""
+    have: set[tuple[str, str]] = set()
+    for journal in parts_of(folder):
+        have.update(journal.rows)
+        have.update((name, stamp) for name, (stamp, _) in journal.corrupt.items())
+    return have
+
+
+Encoded = tuple[Sequence[Entry], Gaussian | None, list[tuple[str, str, str]]]
+
+
+def _encoded(
+    batches: Sequence[Sequence[Entry]], side: Side, source: Source, towers: Towers, workers: int
+) -> Iterator[Encoded]:
+    """(entries, their Gaussians, what could not be read) of each batch."""
+    if side == "captions":
+        for batch in batches:
+            yield batch, towers.captions([entry.captions[0] for entry in batch]), []
+    elif source.stores:
+        for batch in batches:
+            yield batch, towers.features(source.features(batch)), []
+    else:
+        for batch, pixels, corrupt in _decoded(batches, source, towers, workers):
+            yield batch, towers.pictures(torch.stack(pixels)) if pixels else None, corrupt
+
+
+def _decoded(
+    batches: Sequence[Sequence[Entry]], source: Source, towers: Towers, workers: int
+) -> Iterator[tuple[list[Entry], list[Tensor], list[tuple[str, str, str]]]]:
+    """Pictures as tensors, decoded by threads one batch ahead of the network."""
+
+    def load(entry: Entry) -> Tensor:
+        assert entry.place is not None
+        return towers.preprocess(read_picture(read_place(source.roots, entry.place), entry.id))
+
+    if batches:
+        towers.open_eyes()  # says at once what is wrong with the network, not of every picture
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[tuple[Sequence[Entry], list[Future[Tensor]]]] = deque()
+    try:
+        for batch in [*batches, None]:
+            if batch is not None:
+                waiting.append((batch, [pool.submit(load, entry) for entry in batch]))
+            if waiting and (batch is None or len(waiting) > 1):
+                yield _sorted_out(*waiting.popleft())
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _sorted_out(
+    batch: Sequence[Entry], futures: Sequence[Future[Tensor]]
+) -> tuple[list[Entry], list[Tensor], list[tuple[str, str, str]]]:
+    kept, pixels, corrupt = [], [], []
+    for entry, future in zip(batch, futures, strict=True):
+        try:
+            pixels.append(future.result())
+            kept.append(entry)
+        except InputError as error:
+            corrupt.append((entry.id, entry.stamp, " ".join(str(error).split())))
+    return kept, pixels, corrupt
+
+
+def _check_finite(entries: Sequence[Entry], values: Gaussian | None) -> None:
+    if values is None:
+        return
+    finite = values.mean.isfinite().all(1) & (values.log_var is None or values.log_var.isfinite().all(1))
+    if not finite.all():
+        raise InputError(
+            f"the model gives no finite numbers for {entries[int(finite.int().argmin())].id}; train it anew"
+        )

@@ -1,0 +1,176 @@
+"""Rows that grow batch by batch and survive a kill at any moment.
+
+A part's folder holds `mean.f32` and `log_var.f32`, rows of float32 one after the other, and `journal.jsonl`, one line
+for each batch: what its rows are, and their sha256. The vectors are on disk before their line is; a line counts when
+its line feed is there. So whatever happens, the journal tells the truth: nothing in it is computed twice or lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halation._errors import InputError
+from halation.gaussian import Gaussian
+
+try:
+    import fcntl
+except ImportError:  # not on this system: two writers are then the user's own affair
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["ARRAYS", "JOURNAL", "Batch", "Journal", "Writer", "read_journal"]
+
+ARRAYS = ("mean.f32", "log_var.f32")
+JOURNAL = "journal.jsonl"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A line of the journal."""
+
+    start: int
+    count: int
+    sha256: str
+
+
+@dataclass
+class Journal:
+    """What a part's folder holds."""
+
+    folder: Path
+    rows: list[tuple[str, str]] = field(default_factory=list)  # (id, stamp), in the order of the rows
+    corrupt: dict[str, tuple[str, str]] = field(default_factory=dict)  # id → (stamp, why)
+    batches: list[Batch] = field(default_factory=list)
+    dim: int = 0
+    points: bool = False
+    length: int = 0  # bytes of the journal that count
+
+    def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
+        """Mean and log-variance (n, d), memory-mapped; the second is None for points."""
+        found = [self._array(name) for name in (ARRAYS[:1] if self.points else ARRAYS)]
+        return found[0], found[1] if len(found) > 1 else None
+
+    def check(self) -> None:
+        """Read every row and compare with its checksum."""
+        arrays = [array for array in self.arrays() if array is not None]
+        for batch in self.batches:
+            found = _sha256([array[batch.start : batch.start + batch.count] for array in arrays])
+            if found != batch.sha256:
+                raise InputError(
+                    f"{self.folder}: rows {batch.start} to {batch.start + batch.count - 1} are damaged (their sha256 "
+                    "differs from the journal's); delete this folder and embed again: the other parts are kept"
+                )
+
+    def _array(self, name: str) -> npt.NDArray[np.float32]:
+        path, shape = self.folder / name, (len(self.rows), self.dim)
+        wanted = shape[0] * shape[1] * 4
+        size = path.stat().st_size if path.is_file() else -1
+        if size < wanted:
+            what = "is missing" if size < 0 else f"has {size} bytes where the journal tells of {wanted}"
+            raise InputError(f"{path} {what}; delete {self.folder} and embed again: the other parts are kept")
+        if not wanted:
+            return np.zeros(shape, dtype=np.float32)
+        return np.memmap(path, dtype="<f4", mode="r", shape=shape)
+
+
+def read_journal(folder: Path) -> Journal:
+    """What a part holds; a last line without its end is none."""
+    journal = Journal(folder)
+    path = folder / JOURNAL
+    if not path.is_file():
+        return journal
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                _take(journal, json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"{path} line {number} is damaged ({error!r}); delete {folder} and embed again: "
+                    "the other parts are kept"
+                ) from None
+            journal.length += len(line)
+    return journal
+
+
+def _take(journal: Journal, line: Mapping[str, Any]) -> None:
+    rows = [(str(name), str(stamp)) for name, stamp in line["rows"]]
+    if rows:
+        journal.dim, journal.points = int(line["dim"]), bool(line["points"])
+        journal.batches.append(Batch(len(journal.rows), len(rows), str(line["sha256"])))
+        journal.rows += rows
+    journal.corrupt.update({str(name): (str(stamp), str(why)) for name, stamp, why in line["corrupt"]})
+
+
+class Writer:
+    """The one process that adds to a part. Use as a context: the lock on the folder ends with it, or with a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, IO[bytes]] = {}
+
+    def __enter__(self) -> Writer:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._open(JOURNAL)
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._files[JOURNAL], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self.__exit__()
+                raise InputError(
+                    f"{self.folder} is being written by another process; wait for it, or stop it"
+                ) from None
+        self.journal = read_journal(self.folder)
+        self._files[JOURNAL].truncate(self.journal.length)
+        self._files[JOURNAL].seek(self.journal.length)
+        if self.journal.rows:
+            self.journal.arrays()  # says what is missing, before more is added behind it
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def add(self, rows: Sequence[tuple[str, str]], values: Gaussian | None, corrupt: Sequence[Sequence[str]]) -> None:
+        """A batch: (id, stamp) of each row with its Gaussian, and (id, stamp, why) of what could not be read."""
+        line: dict[str, Any] = {"rows": list(rows), "corrupt": list(corrupt)}
+        if rows:
+            assert values is not None and len(values) == len(rows)
+            arrays = [x.numpy().astype("<f4", copy=False) for x in (values.mean, values.log_var) if x is not None]
+            if self.journal.rows and (self.journal.dim, self.journal.points) != (values.dim, values.is_point):
+                raise InputError(f"{self.folder} holds rows of another width; was the run's folder changed?")
+            for name, array in zip(ARRAYS, arrays, strict=False):
+                self._append(name, len(self.journal.rows) * values.dim * 4, array.tobytes())
+            line |= {"dim": values.dim, "points": values.is_point, "sha256": _sha256(arrays)}
+        written = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        self._append(JOURNAL, self.journal.length, written)
+        self.journal.length += len(written)
+        _take(self.journal, line)
+
+    def _append(self, name: str, offset: int, content: bytes) -> None:
+        file = self._files.get(name) or self._open(name)
+        file.seek(offset)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+    def _open(self, name: str) -> IO[bytes]:
+        handle = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o666)  # neither truncated nor only appended to
+        self._files[name] = os.fdopen(handle, "r+b")
+        return self._files[name]
+
+
+def _sha256(arrays: Sequence[npt.NDArray[np.float32]]) -> str:
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()

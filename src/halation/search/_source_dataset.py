@@ -1,0 +1,75 @@
+"""A dataset's folder as a collection: images with the captions that were written for them, and the captions."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from halation._errors import InputError
+from halation.build import Trained
+from halation.data import Dataset, open_dataset
+from halation.data._layouts import recognise, resolve_split
+from halation.search._answers import Side
+from halation.search._entries import Entry, Place, Source, stamp_of, stamp_of_file
+
+__all__ = ["dataset_source"]
+
+
+def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
+    """All splits, or one. A run trained on features takes the dataset's own features where it has them."""
+    layout = recognise(folder)
+    every = ["all"] if "all" in layout.splits else list(dict.fromkeys(layout.splits))
+    splits = every if split is None else [resolve_split(layout, split, folder)]
+    roots: list[Path] = [Path(os.path.realpath(folder))]
+    entries: dict[Side, dict[str, Entry]] = {"images": {}, "captions": {}}
+    stores, notes = [], []
+    for name in splits:
+        dataset, note = _opened(folder, name, trained)
+        notes += [*note, *dataset.truth.notes]
+        if dataset.features is not None:
+            stores.append(dataset.features)
+        said: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
+        for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
+            said[image].append((str(caption), text))
+        for image, called in enumerate(dataset.truth.image_ids):
+            place, stamp = _place(dataset, image, roots)
+            row = None if dataset.features is None else (len(stores) - 1, image)
+            texts = tuple(text for _, text in said[image])
+            entry = Entry(str(called), stamp if row is None else "features", texts, place, row)
+            if entry.id in entries["images"]:
+                continue  # in two splits: once is enough
+            entries["images"][entry.id] = entry
+            for caption, text in said[image]:
+                called_so = caption if caption not in entries["captions"] else f"{name}/{caption}"
+                entries["captions"][called_so] = Entry(called_so, stamp_of(text), (text,))
+    lists = {side: list(found.values()) for side, found in entries.items()}
+    return Source(str(folder), tuple(roots), lists, (), tuple(stores), tuple(dict.fromkeys(notes)))
+
+
+def _opened(folder: Path, split: str, trained: Trained) -> tuple[Dataset, list[str]]:
+    features = trained.recipe.data.features or None
+    if features is None:
+        return open_dataset(folder, split), []
+    try:
+        dataset = open_dataset(folder, split, features=features)
+    except InputError as error:
+        dataset = open_dataset(folder, split)
+        if dataset.photos is None:
+            raise
+        return dataset, [f"the pictures themselves are looked at, since their features cannot be had ({error})"]
+    if dataset.features is not None and not trained.recipe.image.local:
+        dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
+    return dataset, []
+
+
+def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[Place | None, str]:
+    """Where a picture lies, and its stamp; pictures beside the dataset's folder get a root of their own."""
+    if dataset.photos is None:
+        return None, "none"
+    path = dataset.photos.paths[image]
+    real = Path(os.path.realpath(path.parent)) / path.name
+    number = next((n for n, root in enumerate(roots) if real.is_relative_to(root)), len(roots))
+    if number == len(roots):
+        roots.append(real.parent)
+    return Place(number, real.relative_to(roots[number]).as_posix()), stamp_of_file(path)

@@ -1,0 +1,167 @@
+"""`open_source`: folders of pictures, JSON Lines, text, tar shards and datasets as one kind of collection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from halation._errors import InputError, one_of
+from halation._files import read_jsonl, read_lines
+from halation.build import Trained
+from halation.data._layouts import inside, recognise
+from halation.search._answers import Side
+from halation.search._entries import Entry, Place, Source, one_line, plain, stamp_of, stamp_of_file, unique
+from halation.search._pictures import SUFFIXES
+from halation.search._source_dataset import dataset_source
+from halation.search._source_tar import tar_source
+
+__all__ = ["SIDES", "open_source"]
+
+SIDES = ("auto", "images", "captions", "both")
+_FILE = ("image", "file", "file_name", "filename", "image_id")
+
+
+def open_source(
+    path: str | os.PathLike[str],
+    trained: Trained,
+    *,
+    side: str = "auto",
+    split: str | None = None,
+    root: str | os.PathLike[str] | None = None,
+) -> Source:
+    """What is to be embedded, by what `path` is. `side` "auto" or "both": everything the source has.
+
+    split   of a dataset; None = all of it
+    root    the folder the pictures of a JSON Lines file lie below; None = beside the file
+    """
+    one_of(side, SIDES, "side")
+    file = Path(path)
+    if not file.exists():
+        raise InputError(f"{file} does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset")
+    source = _opened(file, trained, split, None if root is None else Path(root))
+    wanted = ("images", "captions") if side in ("auto", "both") else (side,)
+    entries = {name: found for name, found in source.entries.items() if name in wanted and found}
+    if not entries:
+        have = " and ".join(name for name, found in source.entries.items() if found) or "nothing to embed"
+        raise InputError(f"{file} has no {side if side in ('images', 'captions') else 'items'}; it has {have}")
+    return Source(source.name, source.roots, entries, source.problems, source.stores, source.notes)
+
+
+def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) -> Source:
+    if file.is_dir():
+        try:
+            recognise(file)
+        except InputError:
+            if split is not None:
+                raise
+        else:
+            return dataset_source(file, trained, split)
+        shards = sorted(file.glob("*.tar"))
+        return tar_source(shards, file) if shards else _pictures(file)
+    if split is not None:
+        raise InputError(f"{file} has no splits (split={split!r}); only a dataset's folder has")
+    kinds = {
+        ".jsonl": lambda: _jsonl(file, root),
+        ".txt": lambda: _text(file),
+        ".tar": lambda: tar_source([file], file),
+    }
+    if file.suffix.lower() in kinds:
+        return kinds[file.suffix.lower()]()
+    if file.suffix.lower() in SUFFIXES:
+        raise InputError(f"{file} is one picture; name its folder, or find its like with halation search --image")
+    packed = file.name.endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"))
+    more = "; unpack the compression first (gunzip): single members are read from it" if packed else ""
+    raise InputError(
+        f"{file} is not recognised{more}; halation embeds folders of pictures, .jsonl, .txt, .tar, datasets"
+    )
+
+
+def _pictures(folder: Path) -> Source:
+    """Every picture below a folder; hidden files and folders are left out."""
+    root, entries, problems = Path(os.path.realpath(folder)), [], []
+    for name in _below(root):
+        path = root / name
+        if path.is_symlink() and not _stays(path, root):
+            problems.append((plain(name), f"{path} is a link that leaves {root}; only what lies below it is read"))
+        elif plain(name) != name:
+            problems.append((plain(name), f"{plain(str(path))}: its name is not UTF-8; rename it"))
+        else:
+            entries.append(Entry(name, stamp_of_file(path), place=Place(0, name)))
+    if not entries:
+        raise InputError(f"{folder} holds no picture ({', '.join(sorted(SUFFIXES))}), .tar shard or known dataset")
+    return Source(str(folder), (root,), {"images": entries}, tuple(problems))
+
+
+def _below(root: Path) -> Iterator[str]:
+    for here, folders, files in os.walk(root):  # links to folders are not followed
+        folders[:] = sorted(name for name in folders if name[0] != ".")
+        for name in sorted(files):
+            if name[0] != "." and os.path.splitext(name)[1].lower() in SUFFIXES:  # noqa: PTH122
+                yield Path(here, name).relative_to(root).as_posix()
+
+
+def _stays(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _text(file: Path) -> Source:
+    entries = [Entry(f"{file.name}:{n}", stamp_of(line), (one_line(line),)) for n, line in read_lines(file)]
+    if not entries:
+        raise InputError(f"{file} is empty; write one caption on each line")
+    return Source(str(file), (), {"captions": entries})
+
+
+def _jsonl(file: Path, root: Path | None) -> Source:
+    if root is not None and not root.is_dir():
+        raise InputError(f"{root} is no folder; --root names the folder the pictures lie below")
+    top = Path(os.path.realpath(root or file.parent))
+    folders = [top, top / "images"] if root is None and (top / "images").is_dir() else [top]
+    images: list[tuple[str, Entry]] = []
+    captions: list[tuple[str, Entry]] = []
+    for number, row in read_jsonl(file):
+        place = f"{file} line {number}"
+        name, said = _file_of(row, place), _captions_of(row, place)
+        called = plain(str(row["id"])) if isinstance(row.get("id"), (str, int)) else name or f"{file.name}:{number}"
+        if name is not None:
+            images.append((place, _image_entry(called, name, said, folders, top, place)))
+        elif not said:
+            raise InputError(f'{place}: neither "image" nor "caption"; each line is {{"image": …, "captions": […]}}')
+        alone = name is None and len(said) == 1
+        for k, text in enumerate(said):
+            captions.append((place, Entry(called if alone else f"{called}#{k}", stamp_of(text), (text,))))
+    if not images and not captions:
+        raise InputError(f"{file} is empty; each line is an image with its captions, or a caption")
+    both: dict[Side, list[Entry]] = {"images": unique(images, "image"), "captions": unique(captions, "caption")}
+    return Source(str(file), (top,) if images else (), both)
+
+
+def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Path], top: Path, place: str) -> Entry:
+    if Path(name).is_absolute():
+        if not Path(os.path.realpath(name)).is_relative_to(top):
+            raise InputError(f"{place}: {name} is not below {top}; name its folder with --root")
+        path = Path(name)
+        below = Path(os.path.realpath(path)).relative_to(top).as_posix()
+    else:
+        below = inside(name, place)
+        path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
+        below = path.relative_to(top).as_posix()
+    return Entry(called, stamp_of_file(path), said, Place(0, below))
+
+
+def _file_of(row: dict[str, Any], place: str) -> str | None:
+    key = next((key for key in _FILE if row.get(key) is not None), None)
+    if key is None:
+        return None
+    if not isinstance(row[key], str) or not row[key]:
+        raise InputError(f'{place}: "{key}" is {row[key]!r}; it names the picture\'s file')
+    return plain(row[key])
+
+
+def _captions_of(row: dict[str, Any], place: str) -> tuple[str, ...]:
+    said = row.get("captions", row.get("caption", []))
+    texts = [said] if isinstance(said, str) else said
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f'{place}: "captions" must be a list of texts […], not {str(said)[:60]!r}')
+    return tuple(one_line(text) for text in texts if text.strip())

@@ -1,0 +1,44 @@
+"""Runs made without training: a recipe's model as it is drawn, in a run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from halation._tensors import save_tensors
+from halation.build import build_model
+from halation.config import parse_recipe, to_toml
+from halation.encoders import Vocabulary
+from layouts import captions_of
+
+TINY = """
+name = "tiny"
+[image]
+backbone = "small_conv"
+dim = 16
+size = 16
+[text]
+backbone = "words_gru"
+dim = 8
+hidden = 8
+min_count = 1
+[model]
+head = "pcme"
+dim = 8
+[loss.infonce]
+weight = 1.0
+"""
+
+
+def write_run(folder: Path, *settings: str, recipe: str = TINY, dims: Sequence[int] = (0, 0)) -> Path:
+    """A run whose model knows the words of `layouts.captions_of`. dims: of features, pooled and local."""
+    folder.mkdir(parents=True)
+    wanted = parse_recipe(recipe, settings)
+    vocabulary = Vocabulary.build([text for number in range(40) for text in captions_of(number)])
+    model = build_model(wanted, vocabulary, (dims[0], dims[1]))
+    (folder / "config.toml").write_text(to_toml(wanted), encoding="utf-8")
+    vocabulary.save(folder / "vocabulary.json")
+    (folder / "run.json").write_text(json.dumps({"feature_dims": list(dims), "state": "finished"}), encoding="utf-8")
+    save_tensors(folder / "model.safetensors", model.state_dict())
+    return folder

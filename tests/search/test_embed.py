@@ -1,0 +1,339 @@
+"""Embedding a collection: what is kept is what the model gives, whatever interrupts it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from halation import Gaussian, InputError
+from halation.build import open_run
+from halation.search import Embeddings, embed
+from halation.search._journal import Writer, read_journal
+from halation.search._towers import Towers
+from layouts import draw
+from runs import write_run
+
+
+def by_id(embeddings: Embeddings, side: str = "images") -> dict[str, Gaussian]:
+    found = embeddings.sides[side]  # type: ignore[index]
+    return dict(zip(found.ids, map(found.gaussians().__getitem__, range(len(found))), strict=True))
+
+
+def assert_same(a: Embeddings, b: Embeddings, side: str = "images") -> None:
+    one, two = by_id(a, side), by_id(b, side)
+    assert one.keys() == two.keys()
+    for name, gaussian in one.items():
+        assert torch.allclose(gaussian.mean, two[name].mean, atol=1e-5), name
+        assert torch.allclose(gaussian.log_var, two[name].log_var, atol=1e-5), name  # type: ignore[arg-type]
+
+
+class Watch:
+    """Counts the pictures that went through the network."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen, original = 0, Towers.pictures
+
+        def pictures(towers: Towers, pixels: torch.Tensor) -> Gaussian:
+            self.seen += len(pixels)
+            return original(towers, pixels)
+
+        monkeypatch.setattr(Towers, "pictures", pictures)
+
+
+def test_a_dataset_is_embedded_as_the_model_encodes_it(run: Path, flickr: Path, tmp_path: Path) -> None:
+    found = embed(run, flickr, tmp_path / "emb", split="test", batch_size=3)
+    trained = open_run(run)
+    dataset = trained.open(flickr, "test")
+    for side, encoded in zip(("images", "captions"), trained.encode(dataset), strict=True):
+        assert isinstance(encoded, Gaussian) and encoded.log_var is not None
+        kept = found.sides[side].gaussians()  # type: ignore[index]
+        assert torch.allclose(kept.mean, encoded.mean, atol=1e-5)
+        assert torch.allclose(kept.log_var, encoded.log_var, atol=1e-5)  # type: ignore[arg-type]
+    records = list(found.sides["images"].records())
+    assert [record.id for record in records] == list(dataset.truth.image_ids)
+    assert records[0].captions == dataset.captions[:5] and records[0].place is not None
+    assert found.sides["captions"].ids == list(dataset.truth.caption_ids)
+    assert len(embed(run, flickr, tmp_path / "all").sides["images"]) == 16  # every split, unless one is named
+    only = embed(run, flickr, tmp_path / "only", split="dev", side="captions")
+    assert list(only.sides) == ["captions"] and len(only.sides["captions"]) == 20
+
+
+def test_blocks_give_every_row_once_in_order(run: Path, photos: Path, tmp_path: Path) -> None:
+    side = embed(run, photos, tmp_path / "emb", batch_size=7).sides["images"]
+    blocks = list(side.blocks(9))
+    assert [len(records) for records, _ in blocks] == [9, 9, 9, 9, 4]
+    assert [record.id for records, _ in blocks for record in records] == side.ids == sorted(side.ids, key=_walked)
+    assert torch.equal(Gaussian.cat([gaussians for _, gaussians in blocks]).mean, side.gaussians().mean)
+
+
+def _walked(name: str) -> tuple[bool, str]:
+    return "/" in name, name
+
+
+def test_done_is_done_and_what_is_new_is_added(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, out = Watch(monkeypatch), tmp_path / "emb"
+    first = by_id(embed(run, photos, out, batch_size=8))
+    embed(run, photos, out)
+    assert watch.seen == 40  # the second call had nothing to do
+    draw(photos / "new.png", 77)
+    draw(photos / "p00.png", 78)  # another picture of the old name
+    (photos / "p03.png").unlink()
+    again = by_id(embed(run, photos, out))
+    assert watch.seen == 42
+    assert again.keys() == first.keys() - {"p03.png"} | {"new.png"}
+    assert not torch.equal(again["p00.png"].mean, first["p00.png"].mean)
+    assert torch.equal(again["p06.png"].mean, first["p06.png"].mean)
+    fresh = tmp_path / "fresh"
+    assert_same(embed(run, photos, fresh), Embeddings.open(out))
+
+
+def test_what_cannot_be_read_is_listed_and_left_out(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "p00.png").write_text("not a picture")
+    (photos / "p03.png").write_bytes((photos / "p03.png").read_bytes()[:60])
+    (photos / "empty.jpg").touch()
+    found = embed(run, photos, tmp_path / "emb", batch_size=4)
+    assert sorted(name for name, _ in found.corrupt) == ["empty.jpg", "p00.png", "p03.png"]
+    assert all("is no readable picture" in why for _, why in found.corrupt)
+    assert len(found.sides["images"]) == 38
+    listed = (tmp_path / "emb" / "corrupt.tsv").read_text().splitlines()
+    assert sorted(line.split("\t")[0] for line in listed) == ["empty.jpg", "p00.png", "p03.png"]
+    watch = Watch(monkeypatch)
+    draw(photos / "p03.png", 3)  # mended
+    assert len(embed(run, photos, tmp_path / "emb").corrupt) == 2 and watch.seen == 1
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "a.jpg").write_text("not a picture")
+    with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is no readable picture"):
+        embed(run, broken, tmp_path / "none")
+
+
+def test_shards_make_what_one_process_makes(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = embed(run, photos, tmp_path / "whole")
+    watch, out = Watch(monkeypatch), tmp_path / "emb"
+    (photos / "bad.png").write_text("bad")
+    for index in range(3):
+        part = embed(run, photos, out, shard=(index, 3), batch_size=4)
+        assert part.complete == (index == 2)
+        if index < 2:
+            with pytest.raises(InputError, match="is not finished; run the same"):
+                Embeddings.open(out)
+    assert watch.seen == 40 and [name for name, _ in part.corrupt] == ["bad.png"]
+    assert_same(part, whole)
+    assert part.sides["images"].ids == whole.sides["images"].ids  # the order does not tell how many there were
+    embed(run, photos, out)  # another number of processes finds everything there
+    assert watch.seen == 40
+    with pytest.raises(InputError, match=r"shard \(3, 3\) does not exist"):
+        embed(run, photos, out, shard=(3, 3))
+
+
+def test_two_processes_as_torchrun_starts_them(run: Path, photos: Path, tmp_path: Path) -> None:
+    whole = embed(run, photos, tmp_path / "whole")
+    command = [sys.executable, "-m", "halation", "embed", str(run), str(photos), "-o", str(tmp_path / "emb")]
+    processes = [
+        subprocess.Popen(
+            command, env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert_same(Embeddings.open(tmp_path / "emb"), whole)
+    assert sum("next: halation index" in text for text in said) >= 1  # whoever ends last says what comes next
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("torn", [0, 50, 99, 100])
+@pytest.mark.parametrize("cut", range(15))
+def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
+    cut: int, torn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that ends in its middle, at any of them: what the journal tells is then there, and is all there is."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    rng = np.random.default_rng(0)
+    values = Gaussian(
+        torch.from_numpy(rng.normal(size=(20, 3)).astype(np.float32)),
+        torch.from_numpy(rng.normal(size=(20, 3))).float(),
+    )
+    folder = tmp_path / "part"
+    calls, computed, append = 0, [0] * 20, Writer._append
+
+    def failing(writer: Writer, name: str, offset: int, content: bytes) -> None:
+        nonlocal calls
+        if calls == cut:
+            append(writer, name, offset, content[: torn * len(content) // 100])
+            raise Killed
+        calls += 1
+        append(writer, name, offset, content)
+
+    def work() -> None:
+        with Writer(folder) as writer:
+            have = {name for name, _ in writer.journal.rows} | set(writer.journal.corrupt)
+            todo = [n for n in range(20) if str(n) not in have]
+            for batch in (todo[start : start + 4] for start in range(0, len(todo), 4)):
+                kept = [n for n in batch if n != 7]
+                before = {name for name, _ in writer.journal.rows}
+                writer.add([(str(n), "s") for n in kept], values[kept], [("7", "s", "bad")] if 7 in batch else [])
+                for n in kept:
+                    assert str(n) not in before
+                    computed[n] += 1
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Writer, "_append", failing)
+            work()
+    except Killed:
+        pass
+    work()
+    journal = read_journal(folder)
+    journal.check()
+    order = [int(name) for name, _ in journal.rows]
+    assert sorted(order) == [n for n in range(20) if n != 7] and journal.corrupt == {"7": ("s", "bad")}
+    assert max(computed) == 1
+    mean, log_var = journal.arrays()
+    assert np.array_equal(mean, values.mean[order].numpy()) and np.array_equal(log_var, values.log_var[order].numpy())  # type: ignore[index, arg-type]
+
+
+SLOW = """
+import sys, time
+from halation.search import _embed
+from halation.search._towers import Towers
+original, log = Towers.pictures, open(sys.argv[4], "a")
+def pictures(self, pixels):
+    time.sleep(0.03)
+    return original(self, pixels)
+sort = _embed._sorted_out
+def sorted_out(batch, futures):
+    result = sort(batch, futures)
+    log.write("".join(entry.id + "\\n" for entry in result[0]))
+    log.flush()
+    return result
+Towers.pictures, _embed._sorted_out = pictures, sorted_out
+_embed.embed(sys.argv[1], sys.argv[2], sys.argv[3], batch_size=2)
+"""
+
+
+def test_kill_nine_loses_no_row_and_repeats_none(
+    run: Path, photos: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    out, journal = tmp_path / "emb", tmp_path / "emb" / "images" / "part-00000-of-00001" / "journal.jsonl"
+    marked: set[str] = set()
+    for attempt in range(2):
+        log = tmp_path / f"log{attempt}"
+        process = subprocess.Popen([sys.executable, "-c", SLOW, str(run), str(photos), str(out), str(log)])
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if journal.is_file() and journal.read_bytes().count(b"\n") > 6 * (attempt + 1):
+                break
+            time.sleep(0.002)
+        time.sleep(float(rng.uniform(0, 0.04)))
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not marked & set(log.read_text().split())  # nothing that was on disk went through the network again
+        now = {name for name, _ in read_journal(journal.parent).rows}
+        assert marked < now
+        marked = now
+    assert 12 < len(marked) < 40
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Watch(patch)
+        found = embed(run, photos, out)
+        assert watch.seen == 40 - len(marked)
+    assert_same(found, embed(run, photos, tmp_path / "whole"))
+
+
+class TestMistakes:
+    def test_another_model_or_collection_does_not_go_on_with_these(
+        self, run: Path, other_run: Path, photos: Path, flickr: Path, tmp_path: Path
+    ) -> None:
+        embed(run, photos, tmp_path / "emb")
+        with pytest.raises(InputError, match="holds embeddings by another model"):
+            embed(other_run, photos, tmp_path / "emb")
+        with pytest.raises(InputError, match=r"holds embeddings of .*photos, not .*data; name another folder"):
+            embed(run, flickr, tmp_path / "emb")
+        with pytest.raises(InputError, match=r"holds other files \(.*\); name a new or empty folder"):
+            embed(run, photos, photos)
+
+    def test_a_folder_in_use_is_left_alone(self, run: Path, photos: Path, tmp_path: Path) -> None:
+        embed(run, photos, tmp_path / "emb")
+        with (
+            Writer(tmp_path / "emb" / "images" / "part-00000-of-00001"),
+            pytest.raises(InputError, match="is being written by another process"),
+        ):
+            embed(run, photos, tmp_path / "emb")
+
+    def test_a_full_disk_is_said_and_nothing_is_lost(
+        self, run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        append, calls = Writer._append, iter(range(100))
+
+        def full(writer: Writer, *write: object) -> None:
+            if next(calls) > 7:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            append(writer, *write)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Writer, "_append", full)
+            with pytest.raises(InputError, match="the disk is full; make room"):
+                embed(run, photos, tmp_path / "emb", batch_size=4)
+        watch = Watch(monkeypatch)
+        assert len(embed(run, photos, tmp_path / "emb").sides["images"]) == 40 and watch.seen == 40 - 8
+
+    @pytest.mark.parametrize("name", ["mean.f32", "log_var.f32"])
+    def test_a_damaged_or_missing_part_is_named(self, run: Path, photos: Path, tmp_path: Path, name: str) -> None:
+        side = embed(run, photos, tmp_path / "emb", batch_size=16).sides["images"]
+        side.check()
+        path = side.folder / side.parts[0] / name
+        content = bytearray(path.read_bytes())
+        content[700] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"rows 16 to 31 are damaged"):
+            side.check()
+        path.write_bytes(content[:100])
+        with pytest.raises(InputError, match=rf"{name} has 100 bytes where the journal tells of 1280; delete"):
+            side.gaussians()
+        shutil.rmtree(path.parent)
+        with pytest.raises(InputError, match="is missing; run the same"):
+            Embeddings.open(tmp_path / "emb")
+        assert_same(embed(run, photos, tmp_path / "emb"), embed(run, photos, tmp_path / "whole"))  # the way out works
+
+    def test_a_damaged_list_or_manifest_is_named(self, run: Path, photos: Path, tmp_path: Path) -> None:
+        out = tmp_path / "emb"
+        listing = embed(run, photos, out).sides["images"].listing
+        listing.write_text(listing.read_text().replace("p01", "p99"))
+        with pytest.raises(InputError, match="is damaged"):
+            Embeddings.open(out)
+        embed(run, photos, out)
+        assert "holiday/p01.png" in Embeddings.open(out).sides["images"].ids
+        said = json.loads((out / "manifest.json").read_text())
+        (out / "manifest.json").write_text(json.dumps({**said, "format": "halation embeddings 9"}))
+        with pytest.raises(InputError, match=r"says \"format\": 'halation embeddings 9', this halation reads"):
+            Embeddings.open(out)
+        with pytest.raises(InputError, match="it is no folder that halation embed made"):
+            Embeddings.open(photos)
+        with pytest.raises(InputError, match="does not exist; make it with halation embed"):
+            Embeddings.open(tmp_path / "nowhere")
+
+    def test_models_that_no_index_can_store_are_refused_in_words(self, photos: Path, tmp_path: Path) -> None:
+        write_run(tmp_path / "pvse", "model.head=pvse")
+        with pytest.raises(InputError, match="is a pvse model: it compares by several vectors an item"):
+            embed(tmp_path / "pvse", photos, tmp_path / "emb")

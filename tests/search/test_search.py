@@ -1,0 +1,353 @@
+"""Asking an index: what is found, how far to trust it, and what each mistake looks like."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from halation import Gaussian, InputError
+from halation.build import open_run
+from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
+from layouts import draw
+from runs import write_run
+
+
+@pytest.fixture(scope="module")
+def index(run: Path, flickr: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search")
+    embed(run, flickr, folder / "emb")
+    return make_index(folder / "emb", folder / "idx")
+
+
+@pytest.fixture(scope="module")
+def search(index: Path) -> Search:
+    return open_search(index)
+
+
+@pytest.fixture
+def own(index: Path, tmp_path: Path) -> Path:
+    """An index one may break."""
+    return Path(shutil.copytree(index, tmp_path / "idx"))
+
+
+def ids(answer: Answer) -> list[str]:
+    return [hit.id for hit in answer.hits]
+
+
+def encoded(run: Path, flickr: Path) -> tuple[list[str], Gaussian, list[str], Gaussian]:
+    trained = open_run(run)
+    dataset = trained.open(flickr, "all")
+    images, captions = trained.encode(dataset)
+    assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
+    return [*map(str, dataset.truth.image_ids)], images, [*map(str, dataset.truth.caption_ids)], captions
+
+
+class TestAnswers:
+    def test_words_find_images_as_the_model_ranks_them(self, search: Search, run: Path, flickr: Path) -> None:
+        names, images, _, _ = encoded(run, flickr)
+        trained = open_run(run)
+        query = "a red dog on the grass"
+        question = trained.model.captions(trained.model.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
+        scores = trained.model.scores(images, question)[:, 0]
+        answer = search.text(query, k=16)
+        assert answer.found == "images" and answer.query == query
+        best = scores.argsort(descending=True)
+        assert torch.allclose(torch.tensor([hit.score for hit in answer.hits]), scores[best], atol=1e-4)
+        assert set(ids(answer)) == set(names) and ids(answer)[0] == names[int(best[0])]
+        assert answer.hits[0].captions == [*search.item(ids(answer)[0]).captions]
+        assert answer.hits[0].path == (flickr / "images" / ids(answer)[0]).resolve()
+        assert answer.uncertainty == pytest.approx(question.uncertainty()[0].item(), rel=1e-4)  # type: ignore[union-attr]
+        assert answer.encode_ms > 0 and answer.search_ms > 0
+        assert [hit.score for hit in search.text(query, k=3).hits] == [hit.score for hit in answer.hits[:3]]
+
+    def test_a_picture_finds_captions_and_its_like(self, search: Search, run: Path, flickr: Path) -> None:
+        picture = read_picture(flickr / "images" / "p3.jpg")
+        like = search.image(picture, k=4, want="images", name="p3.jpg")
+        assert (like.found, like.query, ids(like)[0]) == ("images", "p3.jpg", "p3.jpg")
+        assert like.hits[0].score == pytest.approx(0, abs=1e-4)  # minus the squared distance to itself
+        said = search.image(picture, k=5)
+        names, captions = encoded(run, flickr)[2:]
+        image = encoded(run, flickr)[1][3:4]
+        best = open_run(run).model.scores(image, captions)[0].argsort(descending=True)
+        assert said.found == "captions" and ids(said)[0] == names[int(best[0])]
+        assert said.hits[0].captions == search.item(ids(said)[0]).captions and said.hits[0].path is None
+
+    def test_without_the_other_side_words_find_words(self, run: Path, flickr: Path, tmp_path: Path) -> None:
+        (tmp_path / "words.txt").write_text("a red dog\na blue bus on the street\nthe green cat\n")
+        embed(run, tmp_path / "words.txt", tmp_path / "emb")
+        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        answer = found.text("the green cat", k=2)
+        assert (answer.found, ids(answer)[0]) == ("captions", "words.txt:3")
+        assert found.image(read_picture(flickr / "images" / "p0.jpg"), want="captions").hits
+        with pytest.raises(InputError, match="this index holds captions, no images; embed images too"):
+            found.text("a dog", want="images")
+
+    def test_more_than_there_is_gives_all(self, search: Search) -> None:
+        assert len(search.text("a dog", k=1000).hits) == 16 == search.about["images"]
+        assert len(search) == len(search.items) == 16 + 80 == search.about["captions"] + 16
+
+    def test_items_by_id(self, search: Search, flickr: Path) -> None:
+        item = search.item("p2.jpg")
+        assert item.side == "images" and len(item.captions) == 5 and item.uncertainty is not None
+        assert search.picture("p2.jpg") == (flickr / "images" / "p2.jpg").resolve()
+        assert search.picture_bytes("p2.jpg") == (flickr / "images" / "p2.jpg").read_bytes()
+        assert search.picture_bytes("p2.jpg", limit=10) is None
+        caption = search.item("p2.jpg#1")
+        assert caption.side == "captions" and caption.path is None and search.picture("p2.jpg#1") is None
+        for missing in ("nothing", "", "../../etc/passwd", "p2.jpg' OR 1=1 --", "\0", "p2.jpg\ud800"):
+            with pytest.raises(UnknownItem, match="there is no item"):
+                search.item(missing)
+
+    def test_an_answer_is_json(self, search: Search) -> None:
+        document = json.loads(json.dumps(search.text("a dog", k=2).to_dict(), allow_nan=False))
+        assert document["hits"][0].keys() == {"id", "score", "probability", "captions", "path"}
+        assert json.loads(json.dumps(search.item("p1.jpg").to_dict()))["side"] == "images"
+        json.dumps(search.about)
+
+    def test_threads_get_the_answers_one_would(self, search: Search) -> None:
+        queries = [f"a {colour} {thing}" for colour in ("red", "blue", "green") for thing in ("dog", "cat", "bus")] * 3
+        expected = [ids(search.text(query)) for query in queries]
+        found: dict[int, list[str]] = {}
+
+        def ask(number: int) -> None:
+            found[number] = ids(search.text(queries[number]))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(queries))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [found[number] for number in range(len(queries))] == expected
+
+    def test_a_picture_inside_a_tar_shard_can_be_shown(self, run: Path, tmp_path: Path) -> None:
+        import tarfile
+
+        picture = draw(tmp_path / "one" / "x.png", 4)
+        with tarfile.open(tmp_path / "s.tar", "w") as tar:
+            tar.add(picture, "a/x.png")
+        embed(run, tmp_path / "s.tar", tmp_path / "emb")
+        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        assert found.picture("s.tar/a/x.png") is None and not found.text("a dog").notes
+        assert found.picture_bytes("s.tar/a/x.png") == picture.read_bytes()
+        (tmp_path / "s.tar").unlink()
+        assert found.picture_bytes("s.tar/a/x.png") is None
+
+
+class TestQueries:
+    def test_a_very_long_query_is_bounded_and_that_is_said(self, search: Search) -> None:
+        query = "a red dog " + "and the snow " * 3333
+        answer = search.text(query, k=3)
+        assert answer.notes == ["the query has 10,002 words; only the first 256 were read"]
+        assert answer.hits == search.text(" ".join(query.split()[:256]), k=3).hits
+        assert "characters; only the first 10,000" in search.text("dog" * 1_000_000).notes[0]
+
+    @pytest.mark.parametrize("query", ["", "  \n\t ", "\0"])
+    def test_an_empty_query_is_said(self, search: Search, query: str) -> None:
+        with pytest.raises(InputError, match="the query is empty; write what to look for"):
+            search.text(query)
+
+    @pytest.mark.parametrize("query", ["🐕❄️", "狗在雪里", "\ud83d", "!?…", "zzzzz", "' OR 1=1; DROP TABLE items --"])
+    def test_words_the_model_does_not_know_are_said(self, search: Search, query: str) -> None:
+        answer = search.text(query)
+        assert "the model knows none of these words" in answer.notes[0] and len(answer.hits) == 10
+
+    def test_unknown_words_among_known_ones_are_named(self, search: Search) -> None:
+        assert search.text("a red zebra").notes == ["the model does not know and left out: zebra"]
+
+    def test_other_mistakes(self, search: Search) -> None:
+        with pytest.raises(InputError, match="k is 0; ask for 1 or more"):
+            search.text("a dog", k=0)
+        with pytest.raises(InputError, match="unknown kind of item 'pictures'"):
+            search.text("a dog", want="pictures")
+
+
+@dataclass(frozen=True)
+class Sure:
+    """A trust that can be worked out by hand: p = σ(2·score + 1); matches if the mean of the three best is enough."""
+
+    threshold: float = -1e9
+    ambiguity: Any = None
+    depth: int = 3
+
+    def probability(self, scores: Any, gallery: int | None = None) -> Any:
+        assert gallery in (16, 80)
+        return 1 / (1 + np.exp(-2 * np.asarray(scores) - 1))
+
+    def nothing_matches(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> bool:
+        assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
+        return bool(np.mean(scores[:3]) < self.threshold)
+
+    def note(self, gallery: int) -> str | None:
+        return "far from the gallery of the fit" if gallery == 80 else None
+
+
+@dataclass(frozen=True)
+class Both:
+    t2i: Sure
+    i2t: Sure
+
+
+class TestTrust:
+    @pytest.fixture
+    def trusted(self, search: Search) -> Search:
+        return replace(search, trusts=Both(Sure(ambiguity=lambda sigma: "broad" if sigma > 0 else None), Sure()))  # type: ignore[arg-type]
+
+    def test_probabilities_and_ambiguity_come_from_the_calibration(self, trusted: Search) -> None:
+        answer = trusted.text("a red dog", k=2)
+        for hit in answer.hits:
+            assert hit.probability == pytest.approx(1 / (1 + np.exp(-2 * hit.score - 1)), rel=1e-5)
+        assert answer.ambiguity == "broad" and not answer.nothing and not answer.notes
+
+    def test_nothing_matches_looks_at_as_many_as_it_was_fitted_on(self, trusted: Search) -> None:
+        mean = float(np.mean([hit.score for hit in trusted.text("a red dog", k=3).hits]))
+        for threshold, nothing in ((mean - 1e-3, False), (mean + 1e-3, True)):
+            asked = replace(trusted, trusts=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
+            for k in (1, 2, 10):  # whatever is shown
+                answer = asked.text("a red dog", k=k)
+                assert answer.nothing == nothing and len(answer.hits) == k
+
+    def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
+        picture = read_picture(flickr / "images" / "p0.jpg")
+        like = trusted.image(picture, want="images")
+        assert like.hits[0].probability is None and not like.nothing and not like.notes
+        said = trusted.image(picture, want="captions")
+        assert said.hits[0].probability is not None and said.ambiguity is None
+        assert said.notes == ["far from the gallery of the fit"]
+
+
+class TestDegraded:
+    def test_a_picture_deleted_from_disk_is_still_found_and_said(self, run: Path, tmp_path: Path) -> None:
+        for number in range(3):
+            draw(tmp_path / "photos" / f"{number}.png", number)
+        embed(run, tmp_path / "photos", tmp_path / "emb")
+        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        (tmp_path / "photos" / "1.png").unlink()
+        answer = found.text("a dog")
+        assert {hit.id: hit.path is None for hit in answer.hits} == {"0.png": False, "1.png": True, "2.png": False}
+        assert answer.notes[-1].startswith("1 of the pictures found is no longer on disk")
+        assert found.picture("1.png") is None and found.picture_bytes("1.png") is None
+
+    def test_a_picture_that_became_a_link_outside_is_never_served(self, run: Path, tmp_path: Path) -> None:
+        secret = draw(tmp_path / "secret.png", 9)
+        draw(tmp_path / "photos" / "a.png", 1)
+        draw(tmp_path / "photos" / "sub" / "b.png", 2)
+        embed(run, tmp_path / "photos", tmp_path / "emb")
+        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        (tmp_path / "photos" / "a.png").unlink()
+        (tmp_path / "photos" / "a.png").symlink_to(secret)
+        shutil.rmtree(tmp_path / "photos" / "sub")
+        (tmp_path / "elsewhere").mkdir()
+        draw(tmp_path / "elsewhere" / "b.png", 3)
+        (tmp_path / "photos" / "sub").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+        for name in ("a.png", "sub/b.png"):
+            assert found.picture(name) is None and found.picture_bytes(name) is None and found.item(name).path is None
+
+    def test_an_index_that_names_files_outside_its_roots_gives_none(self, own: Path, tmp_path: Path) -> None:
+        """Somebody else's index: its list of items is not to be believed."""
+        with sqlite3.connect(own / "items.sqlite") as connection:
+            connection.execute("UPDATE items SET name = '../../../../../../../../etc/passwd' WHERE id = 'p1.jpg'")
+            connection.execute("UPDATE items SET name = '/etc/passwd' WHERE id = 'p2.jpg'")
+            connection.execute("UPDATE items SET root = 7 WHERE id = 'p3.jpg'")
+        connection.close()
+        said = json.loads((own / "search.json").read_text())
+        from halation.search._fingerprint import sha256_of
+
+        (own / "search.json").write_text(json.dumps({**said, "items": sha256_of(own / "items.sqlite")}))
+        found = open_search(own)
+        for name in ("p1.jpg", "p2.jpg", "p3.jpg"):
+            assert found.picture(name) is None and found.picture_bytes(name) is None
+
+    def test_a_new_index_takes_the_place_of_the_old_while_it_is_in_use(
+        self, run: Path, flickr: Path, own: Path, tmp_path: Path
+    ) -> None:
+        before = open_search(own)
+        embed(run, flickr, tmp_path / "emb", split="test")
+        make_index(tmp_path / "emb", own)
+        assert len(before.text("a dog", k=100).hits) == 16 and before.item("p0.jpg").captions
+        assert len(open_search(own).text("a dog", k=100).hits) == 4
+        assert not list(tmp_path.glob(".idx*"))
+
+
+class TestMistakes:
+    def test_an_index_of_another_model(self, own: Path, other_run: Path, run: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"was made by another model than .*other is now"):
+            open_search(own, other_run)
+        moved = Path(shutil.copytree(run, tmp_path / "moved"))
+        assert open_search(own, moved).text("a dog").hits
+        said = json.loads((own / "search.json").read_text())
+        (own / "search.json").write_text(json.dumps({**said, "run": str(tmp_path / "gone")}))
+        with pytest.raises(InputError, match=r"was made by the run .*gone, which is not there; say where it is"):
+            open_search(own)
+
+    def test_another_version_or_a_damaged_file(self, own: Path) -> None:
+        said = json.loads((own / "search.json").read_text())
+        with sqlite3.connect(own / "items.sqlite") as connection:
+            connection.execute("DELETE FROM items WHERE id = 'p1.jpg'")
+        connection.close()
+        with pytest.raises(InputError, match=r"items.sqlite is missing or damaged \(its sha256 differs\)"):
+            open_search(own)
+        (own / "items.sqlite").unlink()
+        with pytest.raises(InputError, match=r"items.sqlite is missing or damaged"):
+            open_search(own)
+        for change, what in (
+            ({"format": "halation search 7"}, "says \"format\": 'halation search 7', this halation reads"),
+            ({"roots": None}, "is damaged"),
+        ):
+            broken = {**said, **change}
+            broken = {key: value for key, value in broken.items() if value is not None}
+            (own / "search.json").write_text(json.dumps(broken))
+            with pytest.raises(InputError, match=what):
+                open_search(own)
+        (own / "search.json").write_text("{")
+        with pytest.raises(InputError, match="not valid JSON"):
+            open_search(own)
+
+    def test_a_missing_index_file_is_named(self, own: Path) -> None:
+        shutil.rmtree(own / "captions")
+        with pytest.raises(InputError, match="captions"):
+            open_search(own)
+
+    def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="does not exist; make it with halation index"):
+            open_search(tmp_path / "nowhere")
+        with pytest.raises(InputError, match="it is no folder that halation index made"):
+            open_search(run)
+
+    def test_an_index_never_replaces_what_is_none(self, index: Path, run: Path, tmp_path: Path) -> None:
+        precious = tmp_path / "precious"
+        precious.mkdir()
+        (precious / "thesis.tex").touch()
+        with pytest.raises(InputError, match="is there and is no index of halation"):
+            make_index(index.parent / "emb", precious)
+        assert (precious / "thesis.tex").exists()
+
+    def test_damaged_embeddings_are_not_indexed(self, index: Path, tmp_path: Path) -> None:
+        emb = Path(shutil.copytree(index.parent / "emb", tmp_path / "emb"))
+        path = next((emb / "images").glob("part-*/mean.f32"))
+        content = bytearray(path.read_bytes())
+        content[5] ^= 4
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="are damaged"):
+            make_index(emb, tmp_path / "idx")
+        assert not (tmp_path / "idx").exists() and not list(tmp_path.glob(".idx*"))
+
+    def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:
+        (tmp_path / "a.jpg").write_text("I am text")
+        with pytest.raises(InputError, match=r"a.jpg is no readable picture"):
+            read_picture(tmp_path / "a.jpg")
+
+
+def test_a_deterministic_model_has_no_uncertainty(flickr: Path, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "point", "model.head=point")
+    embed(run, flickr, tmp_path / "emb", split="dev")
+    answer = open_search(make_index(tmp_path / "emb", tmp_path / "idx")).text("a dog")
+    assert answer.uncertainty is None and answer.ambiguity is None and len(answer.hits) == 4

@@ -248,8 +248,10 @@ def test_captions_are_text_whatever_they_say(opened: Open) -> None:
     assert page.evaluate("window.broken") is None
 
 
-def test_without_a_calibration_there_are_no_probabilities(opened: Open) -> None:
-    page = opened()
+def test_without_a_calibration_there_are_no_probabilities(opened: Open, server: Server) -> None:
+    page = opened("about:blank", address="")
+    page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "calibrated": False}))
+    page.goto(server.address)
     answer_with(page, probability=None, ambiguity=None)
     page.fill("#query", "star")
     expect(page.locator(".ambiguity")).to_have_text("No probabilities: the model was not calibrated.")

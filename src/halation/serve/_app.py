@@ -22,6 +22,7 @@ from halation.serve._observed import Observed
 from halation.serve._page import page_router
 from halation.serve._refusals import Refusal, refused
 from halation.serve._routes import Service, input_error
+from halation.serve._schemas import Problem
 from halation.serve._settings import ServeSettings
 
 __all__ = ["create_app"]
@@ -116,6 +117,7 @@ def _describe(app: FastAPI, settings: ServeSettings) -> None:
             return app.openapi_schema
         document = plain()
         parts = document["components"]["schemas"]
+        parts["Problem"] = Problem.model_json_schema()
         for part in parts.values():
             if "k" in part.get("properties", {}):
                 part["properties"]["k"]["maximum"] = settings.max_k

@@ -10,6 +10,7 @@ from io import BytesIO
 
 from PIL import Image, ImageOps
 
+from halation._errors import InputError
 from halation.serve._refusals import Refusal
 
 __all__ = ["Rendered", "Thumbnails", "decode", "original"]
@@ -33,7 +34,7 @@ class Rendered:
 
 
 def decode(data: bytes, max_pixels: int) -> Image.Image:
-    """An upload as a picture; its size is looked at before its pixels are.
+    """An upload as an upright RGB picture; its size is looked at before its pixels are.
 
     >>> decode(b"not a picture", 100)
     Traceback (most recent call last):
@@ -42,14 +43,14 @@ def decode(data: bytes, max_pixels: int) -> Image.Image:
     """
     with _opened(data) as image:
         width, height = image.size
-        if width * height > max_pixels:
-            raise Refusal(
-                413,
-                f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} "
-                "million: make it smaller",
-                "pixels",
-            )
-        return _loaded(image)
+    if width * height > max_pixels:
+        raise Refusal(
+            413,
+            f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} million: "
+            "make it smaller",
+            "pixels",
+        )
+    return _read(data)
 
 
 def original(data: bytes, max_pixels: int) -> Rendered:
@@ -59,7 +60,7 @@ def original(data: bytes, max_pixels: int) -> Rendered:
     if kind in _SHOWN:
         return Rendered(data, _SHOWN[kind])
     out = BytesIO()
-    _upright(decode(data, max_pixels)).save(out, "PNG")
+    decode(data, max_pixels).save(out, "PNG")
     return Rendered(out.getvalue(), "image/png")
 
 
@@ -95,7 +96,7 @@ class Thumbnails:
             image.draft("RGB", (2 * self.side, 2 * self.side))  # JPEG decodes at a fraction of its size
             if image.size[0] * image.size[1] > self.max_pixels:
                 raise Refusal(422, "the picture is too large for a thumbnail; ask for the original", "pixels")
-            picture = _upright(_loaded(image))
+            picture = _loaded(image)
         picture.thumbnail((self.side, self.side), Image.Resampling.LANCZOS, reducing_gap=2.0)
         out = BytesIO()
         picture.save(out, "JPEG", quality=85, optimize=True)
@@ -111,10 +112,22 @@ def _opened(data: bytes) -> Image.Image:
         raise _unreadable() from None
 
 
-def _loaded(image: Image.Image) -> Image.Image:
+def _read(data: bytes) -> Image.Image:
+    """As every other picture is read, so that the same file finds the same here and at the prompt."""
+    from halation.search import read_picture  # here: it loads torch, which an application over another search spares
+
     try:
-        image.load()
-        return ImageOps.exif_transpose(image)
+        return read_picture(data)
+    except InputError:
+        raise _unreadable() from None
+
+
+def _loaded(image: Image.Image) -> Image.Image:
+    """Upright and RGB, from what is open already (and may be decoded at a fraction of its size)."""
+    from halation.data._photos import as_rgb
+
+    try:
+        return as_rgb(ImageOps.exif_transpose(image))
     except Exception:  # decoders raise anything on hostile bytes
         raise _unreadable() from None
 
@@ -122,12 +135,3 @@ def _loaded(image: Image.Image) -> Image.Image:
 def _unreadable() -> Refusal:
     message = "this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file"
     return Refusal(415, message, "undecodable")
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    """RGB, with transparency laid on white."""
-    if image.has_transparency_data:
-        below = Image.new("RGBA", image.size, "white")
-        below.alpha_composite(image.convert("RGBA"))
-        image = below
-    return image.convert("RGB")

@@ -43,24 +43,24 @@ class Service:
     def router(self) -> APIRouter:
         router = APIRouter()
         add = router.add_api_route
-        add("/search", self.search, methods=["POST"], response_model=schemas.Found, **_errors(413, 422))
+        add("/search", self.search, methods=["POST"], response_model=schemas.Found, **_errors())
         add(
-            "/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(413, 415, 422)
+            "/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(415)
         )
-        add("/items", self.list_items, methods=["GET"], response_model=schemas.Listing, **_errors(422))
+        add("/items", self.list_items, methods=["GET"], response_model=schemas.Listing, **_errors())
         add("/items/{id}", self.item, methods=["GET"], response_model=schemas.Shown, **_errors(404))
         add(
             "/items/{id}/image",
             self.image,
             methods=["GET"],
             response_class=Response,
-            **_errors(404, 422, more=_PICTURE),
+            **_errors(404, 415, more=_PICTURE),
         )
         add("/about", self.about, methods=["GET"], response_model=schemas.About, **_errors())
         add("/health", self.health, methods=["GET"], response_model=schemas.Health, **_errors())
         add("/metrics", self.metrics, methods=["GET"], response_class=Response, **_errors(more=_TEXT))
-        add("/session", self.session, methods=["POST"], status_code=204, **_errors(401, 413, 422))
-        add("/reload", self.reload, methods=["POST"], response_model=schemas.Reloaded, **_errors(403, 409))
+        add("/session", self.session, methods=["POST"], status_code=204, **_errors())
+        add("/reload", self.reload, methods=["POST"], response_model=schemas.Reloaded, **_errors(409))
         return router
 
     async def search(self, query: schemas.TextQuery, request: Request) -> schemas.Found:
@@ -211,6 +211,7 @@ def _gone(request: Request) -> Callable[[], Awaitable[None]]:
 
 _TEXT = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}}
 _WORDS = {
+    400: "The request cannot be read.",
     401: "The token is missing or wrong.",
     403: "Not allowed.",
     404: "There is no such item, or its picture is gone.",
@@ -218,16 +219,20 @@ _WORDS = {
     409: "The index was not reloaded; the old one stays in use.",
     413: "Too many bytes or pixels.",
     415: "Not a picture that can be read.",
+    421: "Asked by a name that is not this server's.",
     422: "The request does not fit; the answer says what.",
     429: "Too many requests; Retry-After says when to try again.",
     503: "Too many requests are waiting; try again in a moment.",
     504: "No answer in time.",
 }
+_EVERYWHERE = (400, 401, 403, 408, 413, 421, 422, 429, 503, 504)
 
 
 def _errors(*statuses: int, more: dict[int, dict[str, Any]] | None = None) -> dict[str, Any]:
-    everywhere = (401, 403, 429, 503, 504)
-    said = {status: {"model": schemas.Problem, "description": _WORDS[status]} for status in (*everywhere, *statuses)}
+    # one schema by reference: FastAPI would make a validator of its own for each of a hundred models
+    problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    all_of_them = sorted({*_EVERYWHERE, *statuses})
+    said: dict[int, dict[str, Any]] = {s: {"description": _WORDS[s], "content": problem} for s in all_of_them}
     return {"responses": {**said, **(more or {})}}
 
 

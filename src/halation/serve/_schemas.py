@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from halation.search import Answer, Hit, Item
 
@@ -26,14 +26,24 @@ def _sayable(text: str) -> str:
     return text
 
 
+def _whole(number: object) -> object:
+    """JSON has one kind of number: 13.0 is an integer there."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 class TextQuery(BaseModel):
     """Words to look for."""
 
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, AfterValidator(_sayable)] = Field(
-        min_length=1, description="What to look for, in words.", examples=["two dogs in the snow"]
+        min_length=1,
+        description="What to look for, in words.",
+        examples=["two dogs in the snow"],
+        json_schema_extra={"pattern": r"\S"},  # said here, checked by the search, which says it in words
     )
-    k: int = Field(10, ge=1, strict=True, description="How many hits; an index with fewer items gives all it has.")
+    k: Annotated[int, BeforeValidator(_whole)] = Field(
+        10, ge=1, strict=True, description="How many hits; an index with fewer items gives all it has."
+    )
     want: Want = Field("auto", description="Pictures or captions; auto: pictures where the index has any.")
 
 

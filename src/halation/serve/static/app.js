@@ -85,7 +85,7 @@ async function showHome() {
 async function showText(what, signal) {
   const answer = await api.byText(what.text, Math.min(what.k, about.max_k), signal);
   return () => {
-    const top = answer.nothing ? view.nothing(answer, what.text) : view.summary(answer, "query", facts(answer));
+    const top = answer.nothing ? view.nothing(answer, what.text) : view.summary(answer, "query", about.calibrated, facts(answer));
     show(top, view.notes(answer), view.hits(answer, detail.open), more(answer));
     $("announcer").textContent = view.spoken(answer, "query");
   };
@@ -110,7 +110,7 @@ async function showImage(what, signal) {
     answer.found === "images" && more(answer),
   ];
   return () => {
-    const top = answers.length && !answers[0].nothing ? view.summary(answers[0], "picture") : null;
+    const top = answers.length && !answers[0].nothing ? view.summary(answers[0], "picture", about.calibrated) : null;
     show(top, ...answers.flatMap(section));
     $("announcer").textContent = answers.map((answer) => view.spoken(answer, "picture")).join(" ");
   };

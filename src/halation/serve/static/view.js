@@ -112,9 +112,8 @@ export function facts(answer, total) {
 }
 
 // how much the query can mean, or why that is not known; beside it what else is to be said
-export function summary(answer, thing, ...beside) {
-  const unknown = answer.hits.length > 0 && !isKnown(answer.hits[0].probability);
-  const why = unknown && el("p", { class: "ambiguity" }, "No probabilities: the model was not calibrated.");
+export function summary(answer, thing, calibrated, ...beside) {
+  const why = !calibrated && el("p", { class: "ambiguity" }, "No probabilities: the model was not calibrated.");
   const left = ambiguity(answer, thing) || why;
   return left || beside.length ? el("div", { class: "summary" }, left || el("span"), ...beside) : null;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -237,7 +238,17 @@ def _errors(*statuses: int, more: dict[int, dict[str, Any]] | None = None) -> di
 
 
 def input_error(error: InputError) -> Refusal:
-    """What the search could not do with its input, as an answer."""
+    """What the search could not do with its input, as an answer: without the folders of the server's disk."""
+    said = without_folders(str(error))
     if isinstance(error, UnknownItem):
-        return Refusal(404, str(error), "unknown_item")
-    return Refusal(422, str(error), "input")
+        return Refusal(404, said, "unknown_item")
+    return Refusal(422, said, "input")
+
+
+def without_folders(words: str) -> str:
+    """Absolute paths cut to their last name.
+
+    >>> without_folders("/home/ann/runs/pcme was trained on features (features/lite); a/b and 1/2 stay")
+    'pcme was trained on features (features/lite); a/b and 1/2 stay'
+    """
+    return re.sub(r"(?<![\w.~-])/(?:[^\s/,;:()'\"]+/)+(?=[^\s/])", "", words)

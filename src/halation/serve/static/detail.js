@@ -1,7 +1,10 @@
 // One picture, large: what is known about it, the neighbours by arrow keys, and more like it.
 
-import { $, el, icon } from "./dom.js";
+import { $, el, icon, tidy } from "./dom.js";
 import { isKnown, percent, photo } from "./view.js";
+
+// three places, a true minus, and no minus before zero
+const score = (value) => (Math.abs(value) < 0.0005 ? 0 : value).toFixed(3).replace("-", "−");
 
 export function makeDetail({ findAlike }) {
   const dialog = $("detail");
@@ -23,7 +26,7 @@ export function makeDetail({ findAlike }) {
       el("button", { class: "icon-button arrow", type: "button", "aria-label": words, disabled: place + by < 0 || place + by >= hits.length, onclick: () => step(by) }, icon(name));
     const facts = [
       isKnown(hit.probability) && ["Probability of a match", percent(hit.probability)],
-      hit.score !== undefined && ["Score", hit.score.toFixed(3)],
+      hit.score !== undefined && ["Score", score(hit.score)],
       ["Item", hit.id],
     ].filter(Boolean);
     const alike = el("button", { class: "button", type: "button", onclick: () => { dialog.close(); findAlike(hit); } }, icon("alike"), "Find pictures like it");
@@ -39,8 +42,8 @@ export function makeDetail({ findAlike }) {
         "div",
         { class: "detail-words" },
         el("button", { class: "icon-button dismiss", type: "button", "aria-label": "Close", onclick: () => dialog.close() }, icon("close")),
-        el("h2", { id: "detail-title" }, said || hit.id),
-        others.length > 0 && el("ul", {}, others.map((words) => el("li", {}, words))),
+        el("h2", { id: "detail-title" }, said ? tidy(said) : hit.id),
+        others.length > 0 && el("ul", {}, others.map((words) => el("li", {}, tidy(words)))),
         el("dl", {}, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
         alike,
       ),

@@ -31,3 +31,6 @@ export function sentence(words) {
   const whole = words[0].toUpperCase() + words.slice(1);
   return /[.!?]$/.test(whole) ? whole : `${whole}.`;
 }
+
+// captions of datasets often have a space before the stop
+export const tidy = (caption) => caption.replace(/\s+([.,;:!?])/g, "$1");

@@ -1,6 +1,6 @@
 // What an answer looks like. Functions from data to elements; no state, no requests.
 
-import { count, el, icon, sentence } from "./dom.js";
+import { count, el, icon, sentence, tidy } from "./dom.js";
 
 const NOUNS = { images: ["picture", "pictures"], captions: ["caption", "captions"] };
 const AMBIGUITY = {
@@ -23,7 +23,7 @@ function chance(probability) {
 
 export const isKnown = (probability) => probability !== null && probability !== undefined;
 
-export const firstCaption = (hit) => hit.captions[0] || "";
+export const firstCaption = (hit) => tidy(hit.captions[0] || "");
 
 function bar(probability) {
   const fill = el("span", { class: "fill" });

@@ -263,7 +263,7 @@ def test_trec_files_hold_the_truth_of_the_protocol(folder: Path, tmp_path: Path)
     assert len((tmp_path / "trec" / "i2t.run").read_text().splitlines()) == 3 * 30
 
 
-def test_the_demo_draws_trains_and_compares(
+def test_the_demo_draws_trains_compares_and_can_be_searched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("halation.cli._demo._SIZES", {"train": 128, "dev": 32, "test": 48})
@@ -272,7 +272,12 @@ def test_the_demo_draws_trains_and_compares(
     assert "mAP@R" in printed and "ASP(tfidf)" in printed and "Spearman" in printed
     assert (tmp_path / "scenes_pcme" / "model.safetensors").exists()
     assert run("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3") == 0  # nothing twice
-    assert "training scenes_pcme" not in capsys.readouterr().out
+    again = capsys.readouterr().out
+    assert "training scenes_pcme" not in again and f"halation serve {tmp_path / 'index'}" in again
+    assert run("search", tmp_path / "index", "a red circle", "-k", 3, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["hits"]) == 3 and 0 <= answer["hits"][0]["probability"] <= 1
+    assert Path(answer["hits"][0]["path"]).is_file() and answer["hits"][0]["id"].startswith("test_")
 
 
 def test_the_module_runs_as_a_program() -> None:

@@ -17,6 +17,7 @@ import torch
 from halation import Gaussian, InputError
 from halation.build import open_run
 from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
+from halation.search._fingerprint import sha256_of
 from layouts import draw
 from runs import write_run
 
@@ -37,6 +38,10 @@ def search(index: Path) -> Search:
 def own(index: Path, tmp_path: Path) -> Path:
     """An index one may break."""
     return Path(shutil.copytree(index, tmp_path / "idx"))
+
+
+def items_of(index: Path) -> Path:
+    return index / str(json.loads((index / "search.json").read_text())["data"]) / "items.sqlite"
 
 
 def ids(answer: Answer) -> list[str]:
@@ -159,9 +164,10 @@ class TestQueries:
     def test_words_the_model_does_not_know_are_said(self, search: Search, query: str) -> None:
         answer = search.text(query)
         assert "the model knows none of these words" in answer.notes[0] and len(answer.hits) == 10
+        assert answer.nothing and answer.hits[0].probability is None
 
     def test_unknown_words_among_known_ones_are_named(self, search: Search) -> None:
-        assert search.text("a red zebra").notes == ["the model does not know and left out: zebra"]
+        assert search.text("a red zebra").notes == ["words the model does not know: zebra"]
 
     def test_other_mistakes(self, search: Search) -> None:
         with pytest.raises(InputError, match="k is 0; ask for 1 or more"):
@@ -253,15 +259,13 @@ class TestDegraded:
 
     def test_an_index_that_names_files_outside_its_roots_gives_none(self, own: Path, tmp_path: Path) -> None:
         """Somebody else's index: its list of items is not to be believed."""
-        with sqlite3.connect(own / "items.sqlite") as connection:
+        with sqlite3.connect(items_of(own)) as connection:
             connection.execute("UPDATE items SET name = '../../../../../../../../etc/passwd' WHERE id = 'p1.jpg'")
             connection.execute("UPDATE items SET name = '/etc/passwd' WHERE id = 'p2.jpg'")
             connection.execute("UPDATE items SET root = 7 WHERE id = 'p3.jpg'")
         connection.close()
         said = json.loads((own / "search.json").read_text())
-        from halation.search._fingerprint import sha256_of
-
-        (own / "search.json").write_text(json.dumps({**said, "items": sha256_of(own / "items.sqlite")}))
+        (own / "search.json").write_text(json.dumps({**said, "items": sha256_of(items_of(own))}))
         found = open_search(own)
         for name in ("p1.jpg", "p2.jpg", "p3.jpg"):
             assert found.picture(name) is None and found.picture_bytes(name) is None
@@ -274,7 +278,7 @@ class TestDegraded:
         make_index(tmp_path / "emb", own)
         assert len(before.text("a dog", k=100).hits) == 16 and before.item("p0.jpg").captions
         assert len(open_search(own).text("a dog", k=100).hits) == 4
-        assert not list(tmp_path.glob(".idx*"))
+        assert len([path for path in own.iterdir() if path.is_dir()]) == 1  # nothing is left of the old one
 
 
 class TestMistakes:
@@ -290,12 +294,12 @@ class TestMistakes:
 
     def test_another_version_or_a_damaged_file(self, own: Path) -> None:
         said = json.loads((own / "search.json").read_text())
-        with sqlite3.connect(own / "items.sqlite") as connection:
+        with sqlite3.connect(items_of(own)) as connection:
             connection.execute("DELETE FROM items WHERE id = 'p1.jpg'")
         connection.close()
         with pytest.raises(InputError, match=r"items.sqlite is missing or damaged \(its sha256 differs\)"):
             open_search(own)
-        (own / "items.sqlite").unlink()
+        items_of(own).unlink()
         with pytest.raises(InputError, match=r"items.sqlite is missing or damaged"):
             open_search(own)
         for change, what in (
@@ -312,8 +316,16 @@ class TestMistakes:
             open_search(own)
 
     def test_a_missing_index_file_is_named(self, own: Path) -> None:
-        shutil.rmtree(own / "captions")
-        with pytest.raises(InputError, match="captions"):
+        data = own / json.loads((own / "search.json").read_text())["data"]
+        file = next((data / "images").rglob("gaussians.safetensors"))
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=r"gaussians.safetensors is damaged: its checksum differs"):
+            open_search(own)
+        shutil.rmtree(data / "captions")
+        (data / "images").rename(data / "captions")
+        with pytest.raises(InputError, match=r"images holds no index.json"):
             open_search(own)
 
     def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
@@ -338,7 +350,7 @@ class TestMistakes:
         path.write_bytes(content)
         with pytest.raises(InputError, match="are damaged"):
             make_index(emb, tmp_path / "idx")
-        assert not (tmp_path / "idx").exists() and not list(tmp_path.glob(".idx*"))
+        assert not (tmp_path / "idx").exists()
 
     def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.jpg").write_text("I am text")

@@ -24,6 +24,7 @@ STATISTICS: dict[str, tuple[str, ...]] = {  # the simplest first
     "best, mean and last": ("best", "mean", "last"),
     "best, mean, last and σ": ("best", "mean", "last", "sigma"),
 }
+_LEVELS = ("best", "mean", "last")
 _LEAST = 0.1  # share of the queries a threshold must answer to be one
 
 
@@ -36,7 +37,8 @@ class Abstention:
 
     statistic   which features, by name
     weights     of the features, the intercept under "one"
-    threshold   evidence below it: nothing here matches. None: this model cannot tell with the precision asked for
+    threshold   evidence below it: nothing here matches. None: this model cannot tell with the precision asked for, or
+                worse scores would speak for a match
     precision   asked for, where half of the queries have a match
 
     >>> best = np.array([[0.9], [0.8], [0.3], [0.2]])
@@ -83,7 +85,8 @@ class Abstention:
         found = cls(statistic, rows.shape[1], weights, None, precision)
         here = np.ones(len(rows), dtype=np.bool_) if at is None else sizes >= at
         covered = coverage_at_precision(found._evidence(features)[here], labels[here], precision)
-        usable = covered.threshold is not None and covered.answered >= _LEAST
+        level = sum(weights[name] for name in used if name in _LEVELS)  # when all scores rise alike
+        usable = covered.threshold is not None and covered.answered >= _LEAST and level >= 0
         return cls(statistic, rows.shape[1], weights, covered.threshold if usable else None, precision)
 
     def evidence(self, scores: Array, gallery: Array | int, uncertainty: Array | None = None) -> FloatArray:

@@ -12,12 +12,12 @@ from halation.calibration._calibration import Calibration, Kind
 from halation.calibration._judged import Judged
 from halation.calibration._quality import brier, brier_skill, ece
 
-__all__ = ["Before", "Choice", "Figures", "choose"]
+__all__ = ["VARIANTS", "Before", "Choice", "Figures", "choose"]
 
 Before = Callable[[FloatArray], FloatArray]
 """Scores of queries against all items (q, n) → what one would have called their probabilities without calibration."""
 
-_VARIANTS: tuple[tuple[str, Kind, bool], ...] = (  # the simplest first
+VARIANTS: tuple[tuple[str, Kind, bool], ...] = (  # the simplest first
     ("Platt", "platt", False),
     ("isotonic", "isotonic", False),
     ("Platt, relative to the best", "platt", True),
@@ -72,7 +72,7 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
         if before is not None:
             naive = -np.sort(-before(measured_on.scores), axis=1)[:, :top]  # it ranks as the scores do
             said.setdefault("before", []).append(naive.ravel())
-        for name, kind, relative in _VARIANTS:
+        for name, kind, relative in VARIANTS:
             calibration = Calibration.fit(fitted_on, kind, relative=relative, top=top, seed=seed)
             said.setdefault(name, []).append(calibration(scores, measured_on.gallery).ravel())
         was.append(matches.ravel())
@@ -80,7 +80,7 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
     together = {name: np.concatenate(parts) for name, parts in said.items()}
     figures = tuple(Figures.of(name, p, labels) for name, p in together.items())
     name, why = _best([row for row in figures if row.name != "before"])
-    _, kind, relative = next(row for row in _VARIANTS if row[0] == name)
+    _, kind, relative = next(row for row in VARIANTS if row[0] == name)
     final = Calibration.fit(judged, kind, relative=relative, top=top, seed=seed)
     return Choice(final, name, why, figures, together, labels)
 

@@ -81,7 +81,11 @@ class Judged:
 
     def asked_by(self, images: IntArray) -> Judged:
         """Queries of these images alone, the gallery as it is."""
-        return self._part(np.flatnonzero(np.isin(self.query_image, images)), np.arange(self.gallery))
+        return self.rows(np.flatnonzero(np.isin(self.query_image, images)))
+
+    def rows(self, queries: IntArray) -> Judged:
+        """These queries alone, the gallery as it is."""
+        return self._part(queries, np.arange(self.gallery))
 
     def _part(self, rows: IntArray, columns: IntArray) -> Judged:
         block = np.ix_(rows, columns)

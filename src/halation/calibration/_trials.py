@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from halation._arrays import BoolArray, FloatArray
+from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError
 from halation.calibration._abstention import STATISTICS, Abstention
 from halation.calibration._candidates import best_first
@@ -21,28 +21,51 @@ _WORTH = 0.005  # AUROC a less simple statistic must gain
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Queries with a match in the gallery, and queries without: the best scores of each."""
+    """The same queries three times: with the gallery as it is, with one match alone, and with nothing that matches.
+
+    The last counts twice, so that half have a match. What tells "among its like" from "nothing like it" is not what
+    tells a single right answer from none: who learnt from the first two kinds alone would look only at how many are
+    near, and call a gallery with one perfect answer empty.
+    """
 
     scores: FloatArray  # (t, depth) best first; −inf where the gallery has no more
     gallery: FloatArray  # (t,)
     uncertainty: FloatArray | None  # (t,)
+    query: IntArray  # (t,) row of the judged scores
     has_match: BoolArray  # (t,)
+    alone: BoolArray  # (t,) one match, and nothing else that matches or may
+
+    def area(self, abstention: Abstention) -> float:
+        """AUROC of "has a match", over all."""
+        return auroc(abstention.evidence(self.scores, self.gallery, self.uncertainty), self.has_match)
+
+    def against_none(self, *, alone: bool) -> IntArray:
+        """Rows of one kind that has a match, and as many that have none."""
+        return np.flatnonzero((self.alone == alone) | ~self.has_match)[: 2 * int(self.alone.sum())]
 
 
-def trials(judged: Judged, depth: int = 10) -> Trial:
-    """Every query twice: with the gallery as it is, and with all that matches or may match taken out."""
+def trials(judged: Judged, depth: int = 10, seed: int = 0) -> Trial:
+    """Every query with its gallery, with one of its matches alone, and with all that matches or may match taken out."""
     out = judged.matches if judged.near is None else judged.matches | judged.near
-    left = (~out).sum(axis=1)
-    rows = np.flatnonzero(left >= min(depth, judged.gallery // 2))
+    rows = np.flatnonzero((~out).sum(axis=1) >= min(depth, judged.gallery // 2))
     if not len(rows):
         raise InputError("taking out what matches leaves nothing to search; are all items near each other?")
-    full = judged.scores[rows].astype(np.float64)
-    both = [full, np.where(out[rows], -np.inf, full)]
-    order = [best_first(scores, depth) for scores in both]
-    scores = np.concatenate([np.take_along_axis(s, o, axis=1) for s, o in zip(both, order, strict=True)])
-    sigma = None if judged.uncertainty is None else np.tile(judged.uncertainty[rows], 2)
-    sizes = np.full(2 * len(rows), judged.gallery, dtype=np.float64)
-    return Trial(scores, sizes, sigma, np.arange(2 * len(rows)) < len(rows))
+    query, item = np.nonzero(judged.matches[rows])
+    first = np.searchsorted(query, np.arange(len(rows)))
+    many = np.diff(np.append(first, len(query)))
+    one = item[first + (np.random.default_rng(seed).random(len(rows)) * many).astype(np.int64)]
+    full = judged.scores[rows]
+    none = full.copy()
+    none[out[rows]] = -np.inf
+    alone = none.copy()
+    alone[np.arange(len(rows)), one] = full[np.arange(len(rows)), one]
+    best = [np.take_along_axis(kind, best_first(kind, depth), axis=1) for kind in (full, alone, none)]
+    kind = np.repeat([0, 1, 2, 2], len(rows))
+    sigma = None if judged.uncertainty is None else np.tile(judged.uncertainty[rows], 4)
+    sizes = np.full(len(kind), judged.gallery, dtype=np.float64)
+    return Trial(
+        np.concatenate([*best, best[2]]).astype(np.float64), sizes, sigma, np.tile(rows, 4), kind < 2, kind == 1
+    )
 
 
 def choose_abstention(
@@ -59,8 +82,7 @@ def choose_abstention(
         areas = []
         for taught, asked in (halves, halves[::-1]):
             fitted = _fit([trials(judged.of(taught), depth)], name, precision, None)
-            test = trials(judged.of(asked), depth)
-            areas.append(auroc(fitted.evidence(test.scores, test.gallery, test.uncertainty), test.has_match))
+            areas.append(trials(judged.of(asked), depth).area(fitted))
         found[name] = float(np.mean(areas))
     chosen = names[0]
     for name in names[1:]:

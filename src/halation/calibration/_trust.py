@@ -67,7 +67,7 @@ class Trust:
         size = self.calibration.gallery if gallery is None else gallery
         if size == 0 or not len(best):
             return True
-        enough = len(best) >= min(self.abstention.depth, size)
+        enough = len(best) >= self.abstention.depth  # in a gallery with fewer items the best alone tells
         known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
         used = self.abstention if enough and known else self.plain
         return used.nothing_matches(best[: used.depth], size, uncertainty)

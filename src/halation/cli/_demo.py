@@ -1,4 +1,4 @@
-"""PCME with and without DAA, from nothing to a comparison: on drawn scenes, or on photographs of one's own."""
+"""PCME with and without DAA, from nothing to a comparison and an index: on drawn scenes, or on photographs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from halation.config import read_recipe
 from halation.data import draw_scenes, read_scenes, vagueness
 from halation.evaluation import Report, compare, evaluate
 from halation.gaussian import Gaussian
+from halation.search import calibrate_run, embed, make_index
 from halation.training import Run, Tell
 
 __all__ = ["run_demo"]
@@ -21,7 +22,7 @@ _SIZES = {"train": 6000, "dev": 500, "test": 1000}
 
 
 def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: Progress, tell: Tell) -> str:
-    """Draw (unless there is data), train two models, compare them on the test split; the text a person reads."""
+    """Draw (unless there is data), train two models, compare them on the test split, index it; what a person reads."""
     out.mkdir(parents=True, exist_ok=True)
     folder = data or out / "scenes"
     if data is None and not (folder / "scenes.json").exists():
@@ -42,7 +43,19 @@ def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: 
     if world == "scenes":
         lines += ["", *(_uncertainty(name, model, folder) for name, model in trained.items())]
     first = out / f"{world}_pcme_daa"
-    return "\n".join([*lines, "", f"runs: {out}   every metric: halation evaluate {first} --data {folder}"])
+    index = _indexed(first, folder, out / "index", progress, tell)
+    lines += ["", f"runs: {out}   every metric: halation evaluate {first} --data {folder}"]
+    words = "a red circle" if world == "scenes" else "two dogs in the snow"
+    lines += [f'search its test images: halation search {index} "{words}"', f"in the browser: halation serve {index}"]
+    return "\n".join(lines)
+
+
+def _indexed(run: Path, folder: Path, index: Path, progress: Progress, tell: Tell) -> Path:
+    """The test split, which no training saw, as an index with calibrated probabilities."""
+    tell("\ncalibrating, embedding and indexing the test split")
+    if not (run / "calibration.json").is_file():
+        calibrate_run(run, folder, progress=progress)
+    return make_index(embed(run, folder, run / "embeddings", split="test", progress=progress), index, progress=progress)
 
 
 def _measured(trained: Trained, folder: Path, progress: Progress) -> Report:

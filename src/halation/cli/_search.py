@@ -73,14 +73,14 @@ def index(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index; one that is there is replaced.")],
     backend: Annotated[str, typer.Option(help="auto, exact, faiss or milvus.")] = "auto",
     uri: Annotated[str | None, typer.Option(help="Of a Milvus server, with --backend milvus.")] = None,
+    recall: Annotated[float, typer.Option(help="Share of the ten best an approximate backend must find.")] = 0.99,
 ) -> None:
     """Index embeddings, to search them."""
     from halation.search import make_index
 
     start = time.monotonic()
     with progress_bar() as progress:
-        options = {} if uri is None else {"uri": uri}
-        made = make_index(embeddings, out, backend=backend, progress=progress, **options)
+        made = make_index(embeddings, out, backend=backend, uri=uri, recall=recall, progress=progress)
     print(f"{made}: indexed in {time.monotonic() - start:.1f} s")
     print(f'next: halation search {made} "what to look for"   or: halation serve {made}')
 

@@ -78,7 +78,7 @@ class Journal:
             raise InputError(f"{path} {what}; delete {self.folder} and embed again: the other parts are kept")
         if not wanted:
             return np.zeros(shape, dtype=np.float32)
-        return np.memmap(path, dtype="<f4", mode="r", shape=shape)
+        return np.memmap(path, dtype="<f4", mode="c", shape=shape)  # torch wants it writable; no write reaches the file
 
 
 def read_journal(folder: Path) -> Journal:

@@ -1,12 +1,17 @@
-"""`make_index` and `open_search`: from embeddings to an index's folder, and from there to answers."""
+"""`make_index` and `open_search`: from embeddings to an index's folder, and from there to answers.
+
+An index's folder holds search.json, written last, and the folder of data it speaks of. A new index is written beside
+the old; when search.json speaks of the new one, the old is removed. Who has it open keeps it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +21,20 @@ from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
 from halation.calibration import Trusts
-from halation.index import Index
+from halation.gaussian import Gaussian
+from halation.index import Backend, Index, Milvus
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
-from halation.search._search import Search, warm
+from halation.search._search import Search
 from halation.search._towers import SIMILARITIES, Towers
 
 __all__ = ["make_index", "open_search"]
 
 FORMAT, ABOUT, ITEMS, CALIBRATION = "halation search 1", "search.json", "items.sqlite", "calibration.json"
+_DATA, _PARTIAL = "data-", ".partial-"
+_QUERIES = 10_000  # of the other side, to tune recall on
 
 
 def make_index(
@@ -34,33 +42,45 @@ def make_index(
     out: str | os.PathLike[str],
     *,
     backend: str = "auto",
+    uri: str | None = None,
+    recall: float = 0.99,
     progress: Progress = silent,
-    **options: Any,
 ) -> Path:
     """Index embeddings into the folder `out`; what was there before stays in use until the new one is complete.
 
-    backend, options   as `halation.index.Index` takes them: "auto", "exact", "faiss", "milvus" (uri=…)
+    backend   "auto", "exact", "faiss" or "milvus", as `halation.index.Index` takes them
+    uri       of a Milvus server, or a path that ends in .db
+    recall    share of the ten best that an approximate backend must find, tuned on the other side where there is one:
+              captions ask for images, images for captions
     """
+    if uri is not None and backend != "milvus":
+        raise InputError(f"a uri is for the backend milvus, not for {backend}")
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
-    target = Path(out)
-    with _replacing(target) as folder:
-        items: list[tuple[Side, Iterator[Known]]] = []
-        about = {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
-        for number, (side, embedded) in enumerate(found.sides.items()):
+    with _replacing(Path(out)) as (folder, said):
+        said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
+        said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
+        for done, (side, embedded) in enumerate(found.sides.items()):
+            progress("indexing", done, len(found.sides))
             embedded.check()
-            index = Index(embedded.ids, embedded.gaussians(), SIMILARITIES[found.similarity], backend, **options)
-            index.meta.update(about, side=side)
+            chosen: str | Backend = backend if uri is None else Milvus(uri, recall=recall)
+            asking = [other for name, other in found.sides.items() if name != side]
+            queries = _some(asking[0]) if asking else None
+            compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
+            index = Index(embedded.ids, gaussians, compare, chosen, queries=queries, recall=recall)
+            index.meta |= {"side": side, "run": said["run"], "fingerprint": said["fingerprint"]}
             index.save(folder / side)
-            items.append((side, _known(embedded)))
-            progress("index", number + 1, len(found.sides))
-        write_items(folder / ITEMS, items)
-        said = {
-            "format": FORMAT, **about, "embeddings": str(found.folder.resolve()), "roots": list(map(str, found.roots)),
-            "sides": {side: len(one) for side, one in found.sides.items()}, "backend": backend,
-            "items": sha256_of(folder / ITEMS), "versions": {"halation": halation.__version__},
-        }  # fmt: skip
-        write_text(folder / ABOUT, json.dumps(said, indent=2) + "\n")
-    return target
+            said["sides"][side] = {"items": len(index), "backend": index.backend.name, **index.meta["tuning"]}
+            index.close()
+        write_items(folder / ITEMS, [(side, _known(embedded)) for side, embedded in found.sides.items()])
+        said["items"] = sha256_of(folder / ITEMS)
+        progress("indexing", len(found.sides), len(found.sides))
+    return Path(out)
+
+
+def _some(embedded: Embedded) -> Gaussian:
+    """Some of a side, spread over it."""
+    step = max(1, len(embedded) // _QUERIES)
+    return Gaussian.cat([gaussians[::step] for _, gaussians in embedded.blocks()])
 
 
 def _known(embedded: Embedded) -> Iterator[Known]:
@@ -71,35 +91,44 @@ def _known(embedded: Embedded) -> Iterator[Known]:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder beside `target` that takes its place when the block ends well."""
-    if target.exists() and not (target / ABOUT).is_file() and (target.is_file() or any(target.iterdir())):
+def _replacing(target: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A new folder and what search.json will say of it; both count when the block ends well."""
+    if target.exists() and not (target / ABOUT).is_file() and (target.is_file() or _strangers(target)):
         raise InputError(f"{target} is there and is no index of halation; name a new or empty folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    begun = f".{target.name}.making-"
-    for left in target.parent.glob(f"{begun}*"):
-        if not _lives(left.name.removeprefix(begun)):  # of a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
-    folder = target.parent / f"{begun}{os.getpid()}"
-    folder.mkdir()
+    fresh = not target.exists()
+    target.mkdir(parents=True, exist_ok=True)
+    partial = target / f"{_PARTIAL}{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    data = target / f"{_DATA}{partial.name[-8:]}"
+    said = {"format": FORMAT, "data": data.name, "versions": {"halation": halation.__version__}}
     try:
-        yield folder
-        if target.exists():
-            old = folder.with_name(f"{folder.name}-old")
-            target.rename(old)
-            folder.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        partial.mkdir()
+        yield partial, said
+        partial.rename(data)
+        write_text(target / ABOUT, json.dumps(said, indent=2) + "\n")
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(data, ignore_errors=True)
+        if fresh:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
+    for path in target.iterdir():
+        old = path.name.startswith(_DATA) and path.name != data.name
+        if old or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
+            shutil.rmtree(path, ignore_errors=True)
 
 
-def _lives(process: str) -> bool:
-    with suppress(ValueError, ProcessLookupError):
-        os.kill(int(process.partition("-")[0]), 0)
-        return True
-    return False
+def _strangers(folder: Path) -> bool:
+    return any(not path.name.startswith((_DATA, _PARTIAL)) for path in folder.iterdir())
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True  # somebody else's
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def open_search(
@@ -118,16 +147,28 @@ def open_search(
             f"{root} was made by another model than {trained.folder} is now (was it trained further?); their numbers "
             "cannot be compared: embed and index again with this run, or name the run it was made by with --run"
         )
-    if not (root / ITEMS).is_file() or sha256_of(root / ITEMS) != said["items"]:
-        raise InputError(f"{root / ITEMS} is missing or damaged (its sha256 differs); make it again: halation index")
-    indexes: dict[Side, Index] = {side: Index.load(root / side) for side in said["sides"]}
     towers = Towers(trained, backbone or said["backbone"])
-    warm(towers)
-    trusts = _trusts(trained.folder, mark)
-    keys = ("run", "fingerprint", "recipe", "similarity", "source", "backend")
-    about = {key: said[key] for key in keys} | {"run": str(trained.folder), "calibrated": trusts is not None}
+    towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
+    trusts = Trusts.load(path, mark) if (path := trained.folder / CALIBRATION).is_file() else None
+    while True:
+        try:
+            indexes, items = _loaded(root / said["data"], said)
+        except (InputError, OSError):
+            if (now := _about(root))["data"] == said["data"] or now["fingerprint"] != mark:
+                raise
+            said = now  # another process has put a new one here meanwhile
+        else:
+            break
+    about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
+    about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(towers, indexes, Items(root / ITEMS), tuple(map(Path, said["roots"])), trusts, about)
+    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
+
+
+def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
+    if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != said["items"]:
+        raise InputError(f"{data / ITEMS} is missing or damaged (its sha256 differs); make it again: halation index")
+    return {side: Index.load(data / side) for side in said["sides"]}, Items(data / ITEMS)
 
 
 def _about(root: Path) -> dict[str, Any]:
@@ -139,7 +180,7 @@ def _about(root: Path) -> dict[str, Any]:
     version = said.get("format") if isinstance(said, dict) else None
     if version != FORMAT:
         raise InputError(f'{root / ABOUT} says "format": {version!r}, this halation reads {FORMAT!r}; index again')
-    keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "backend", "items"}
+    keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
     if missing := keys - said.keys():
         raise InputError(f"{root / ABOUT} is damaged (no {', '.join(sorted(missing))}); index again")
     return dict(said)
@@ -152,8 +193,3 @@ def _run(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Trained
     if not folder.is_dir() and run is None:
         raise InputError(f"{root} was made by the run {folder}, which is not there; say where it is with --run")
     return open_run(folder)
-
-
-def _trusts(run: Path, mark: str) -> Trusts | None:
-    path = run / CALIBRATION
-    return Trusts.load(path, mark) if path.is_file() else None

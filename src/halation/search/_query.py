@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from halation._errors import InputError
 from halation.search._entries import plain
 from halation.search._towers import Towers
 
-__all__ = ["MAX_CHARACTERS", "MAX_WORDS", "read_query"]
+__all__ = ["MAX_CHARACTERS", "MAX_WORDS", "Query", "read_query"]
 
 MAX_WORDS, MAX_CHARACTERS = 256, 10_000
 """A longer query is cut: no encoder here reads further, and the time to encode must have a bound."""
 
 
-def read_query(query: str, towers: Towers) -> tuple[str, list[str]]:
-    """(what is encoded, notes for the person who asked)."""
+class Query(NamedTuple):
+    """What is encoded, notes for the person who asked, and whether the model knows any of the words."""
+
+    text: str
+    notes: list[str]
+    understood: bool = True
+
+
+def read_query(query: str, towers: Towers) -> Query:
+    """A query as people type it."""
     notes: list[str] = []
     text = plain(query).replace("\0", " ")
     words = text.split()
@@ -26,8 +36,10 @@ def read_query(query: str, towers: Towers) -> tuple[str, list[str]]:
         notes.append(f"the query has {len(text):,} characters; only the first {MAX_CHARACTERS:,} were read")
         text = text[:MAX_CHARACTERS]
     if not towers.reads(text):
-        notes.append("the model knows none of these words, so what was found is no better than chance")
-    elif unknown := towers.unknown_words(text):
+        return Query(
+            text, [*notes, "the model knows none of these words; what was found is no better than chance"], False
+        )
+    if unknown := towers.unknown_words(text):
         some = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-        notes.append(f"the model does not know and left out: {some}")
-    return text, notes
+        notes.append(f"words the model does not know: {some}")
+    return Query(text, notes)

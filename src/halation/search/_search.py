@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import torch
 from PIL import Image
 
 from halation._errors import InputError, one_of
@@ -36,7 +35,7 @@ class Search:
     known     captions and places of the items
     roots     folders the pictures lie below: nothing outside them is ever opened
     trusts    probabilities and thresholds, where the run was calibrated
-    about     for JSON: counts by side, run, fingerprint, similarity, backend, source, calibrated
+    about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source, …
     """
 
     towers: Towers
@@ -48,11 +47,12 @@ class Search:
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         """The k items nearest to these words: images where there are any, else captions of a like meaning."""
-        text, notes = read_query(query, self.towers)
+        read = read_query(query, self.towers)
         side = self._side(want, first="images")
         start = time.perf_counter()
-        encoded = self.towers.captions([text])
-        return self._answer(query, encoded, "captions", side, k, notes, start)
+        encoded = self.towers.captions([read.text])
+        answer = self._answer(query, encoded, "captions", side, k, read.notes, start)
+        return answer if read.understood else _doubted(answer)
 
     def image(self, picture: Image.Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer:
         """The k items nearest to a picture: captions where there are any, else its like; `want` says which."""
@@ -96,6 +96,8 @@ class Search:
     def close(self) -> None:
         """Let go of the files."""
         self.known.close()
+        for index in self.indexes.values():
+            index.close()
 
     def _side(self, want: str, first: Side) -> Side:
         one_of(want, _WANT, "kind of item")
@@ -183,7 +185,7 @@ class Search:
         return f"Search({counts}, {self.about.get('run')})"
 
 
-def warm(towers: Towers) -> None:
-    """Encode something, so that the first query does not wait for what loads on first use."""
-    with torch.inference_mode():
-        towers.captions(["a photograph"])
+def _doubted(answer: Answer) -> Answer:
+    """An answer to words the model does not know: neither a probability nor a match."""
+    hits = [replace(hit, probability=None) for hit in answer.hits]
+    return replace(answer, hits=hits, nothing=True, ambiguity=None)

@@ -34,11 +34,25 @@ class IndexedSimilarity:
     >>> gallery = Gaussian(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 0.0], [-9.0, -9.0]]))
     >>> torch.cdist(csd.query_points([[0.4, 0.0]]), csd.points(gallery)).argmin(), csd([[0.4, 0.0]], gallery).argmax()
     (tensor(1), tensor(1))
+
+    From a squared distance back to the score: own(q) − squared / `unit`, where own(q) is what the points leave out.
+
+    >>> squared = torch.cdist(csd.query_points([[0.4, 0.0]]), csd.points(gallery)).square()
+    >>> torch.allclose(csd.from_squared([[0.4, 0.0]], squared), csd([[0.4, 0.0]], gallery))
+    True
     """
 
-    def __init__(self, scores: Callable[[Items, Items], Tensor], gallery: ToPoints, queries: ToPoints) -> None:
+    def __init__(
+        self,
+        scores: Callable[[Items, Items], Tensor],
+        gallery: ToPoints,
+        queries: ToPoints,
+        own: ToPoints | None = None,
+        unit: float = 1.0,
+    ) -> None:
         functools.update_wrapper(self, scores)
-        self._scores, self._gallery, self._queries = scores, gallery, queries
+        self._scores, self._gallery, self._queries, self._own = scores, gallery, queries, own
+        self.unit = unit  # what one unit of score is worth in squared distance
 
     def __call__(self, a: Items, b: Items, /) -> Tensor:
         return self._scores(a, b)
@@ -51,6 +65,11 @@ class IndexedSimilarity:
         """What the index is searched with, one row per query (q, d')."""
         return self._queries(Gaussian.of(queries))
 
+    def from_squared(self, queries: Items, squared: Tensor) -> Tensor:
+        """The scores that squared distances (q, k) between the points of q queries and any k items stand for."""
+        scores = squared / -self.unit
+        return scores if self._own is None else scores + self._own(Gaussian.of(queries)).to(scores)[:, None]
+
     def __reduce__(self) -> str:
         """Copied and pickled by name, as a function is."""
         name: str = self._scores.__qualname__
@@ -61,7 +80,7 @@ class IndexedSimilarity:
 
 
 def indexed(
-    gallery: ToPoints, queries: ToPoints | None = None
+    gallery: ToPoints, queries: ToPoints | None = None, own: ToPoints | None = None, unit: float = 1.0
 ) -> Callable[[Callable[[Items, Items], Tensor]], IndexedSimilarity]:
     """Give a similarity its points; queries take the gallery's form unless told otherwise."""
-    return lambda scores: IndexedSimilarity(scores, gallery, queries or gallery)
+    return lambda scores: IndexedSimilarity(scores, gallery, queries or gallery, own, unit)

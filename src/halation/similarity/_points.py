@@ -14,7 +14,11 @@ from halation.similarity._indexed import indexed
 __all__ = ["cosine", "csd", "l2", "wasserstein2"]
 
 
-@indexed(lambda g: normalize(widen(g.mean), dim=1))
+def _direction(g: Gaussian) -> Tensor:
+    return normalize(widen(g.mean), dim=1)
+
+
+@indexed(_direction, own=lambda g: 0.5 + 0.5 * _direction(g).square().sum(dim=1), unit=2.0)
 def cosine(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
     """Cosine of the means, μ₁·μ₂ / (‖μ₁‖ ‖μ₂‖): (n_a, n_b). Variances play no part; a zero vector scores 0.
 
@@ -46,7 +50,11 @@ def _csd_query_points(g: Gaussian) -> Tensor:
     return torch.cat([widen(g.mean), widen(g.mean.new_zeros(len(g), 1))], dim=1)
 
 
-@indexed(_csd_points, _csd_query_points)
+def _minus_spread(g: Gaussian) -> Tensor:
+    return -g.to(widen(g.mean).dtype).var.sum(dim=1)
+
+
+@indexed(_csd_points, _csd_query_points, own=_minus_spread)
 def csd(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
     """Minus the closed-form sampled distance, −(‖μ₁ − μ₂‖² + Σσ₁² + Σσ₂²): (n_a, n_b).
 

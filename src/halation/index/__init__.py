@@ -1,0 +1,25 @@
+"""Search among Gaussians: one `Index`, and backends that find the nearest points for it.
+
+    index = Index(names, gaussians)            # csd, faiss
+    ranking = index.search(queries, k=10)      # ids, scores, rows, probabilities
+    index.add(more, gaussians); index.remove(["old.jpg"])
+    index.save("idx"); index = Index.load("idx")
+
+| backend | where the points are | approximate |
+|---|---|---|
+| `Exact` | in memory, or mapped from a file | no |
+| `Faiss` | in memory, or mapped from a file | from 20,000 points on, tuned to a stated recall |
+| `Milvus` | in a local file (milvus-lite) or on a server | the same |
+"""
+
+from __future__ import annotations
+
+from halation.index._backend import Backend, BackendUnavailable, Settling
+from halation.index._exact import Exact
+from halation.index._faiss import Faiss
+from halation.index._hubness import Hubness
+from halation.index._index import Index
+from halation.index._milvus import Milvus
+from halation.index._ranking import Ranking
+
+__all__ = ["Backend", "BackendUnavailable", "Exact", "Faiss", "Hubness", "Index", "Milvus", "Ranking", "Settling"]

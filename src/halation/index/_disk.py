@@ -1,0 +1,245 @@
+"""An index as a folder: index.json, written last, and beside it the folder of data it speaks of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import halation
+from halation._errors import InputError
+from halation._files import read_json, write_text
+from halation.gaussian import Gaussian
+from halation.index._backend import Backend
+from halation.index._choose import choose
+from halation.index._gallery import Gallery
+from halation.index._hubness import Hubness
+from halation.index._items import Names
+from halation.index._mapped import Blocks, read_mapped, write_arrays
+from halation.index._named import describe, from_description
+from halation.index._store import Store
+from halation.index._table import Table
+from halation.similarity import Similarity
+
+__all__ = ["Saved", "read_index", "write_index"]
+
+FORMAT = 1
+_HEAD, _GAUSSIANS, _ITEMS, _FORM, _BACKEND = (
+    "index.json",
+    "gaussians.safetensors",
+    "items.safetensors",
+    "form.safetensors",
+    "backend",
+)
+_DATA, _PARTIAL = "data-", ".partial-"
+
+
+@dataclass
+class Saved:
+    """All of an index that is worth a file."""
+
+    similarity: Similarity
+    gallery: Gallery
+    rerank: int
+    meta: dict[str, Any]
+
+
+def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
+    """Write the data beside the old, then let index.json speak of the new, then remove the old."""
+    target = Path(folder)
+    head = _head(saved)
+    if target.is_file() or not target.absolute().parent.is_dir():
+        raise InputError(f"{target} is a file, or the folder it should lie in does not exist; name a new folder")
+    target.mkdir(exist_ok=True)
+    before = _data_of(target)
+    partial = target / f"{_PARTIAL}{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    data = target / f"{_DATA}{partial.name[-8:]}"
+    try:
+        partial.mkdir()
+        _write_data(saved.gallery, partial)
+        head["files"] = {path.relative_to(partial).as_posix(): _seal(path) for path in sorted(_files(partial))}
+        head["data"] = data.name
+        partial.rename(data)
+        write_text(target / _HEAD, json.dumps(head, indent=1, ensure_ascii=False) + "\n")
+        _sync(target)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if _data_of(target) != data.name:
+            shutil.rmtree(data, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise InputError(f"{target} could not be written ({error}); what was there before is untouched") from None
+        raise
+    for path in target.iterdir():
+        if path.name == before or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _head(saved: Saved) -> dict[str, Any]:
+    gallery = saved.gallery
+    hubness = gallery.hubness
+    head = {
+        "format": FORMAT,
+        "halation": halation.__version__,
+        "items": len(gallery),
+        "dim": gallery.store.dim,
+        "similarity": describe(saved.similarity),
+        "backend": gallery.backend.name,
+        "rerank": saved.rerank,
+        "next_key": gallery.store.next_key,
+        "floor": gallery.form.floor,
+        "hubness": None if hubness is None else {
+            "kind": hubness.kind, "neighbours": hubness.neighbours,
+            "temperature": hubness.temperature, "centre": hubness.centre,
+        },
+        "meta": saved.meta,
+    }  # fmt: skip
+    try:
+        json.dumps(head, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the index's meta holds something JSON cannot ({error})") from None
+    return head
+
+
+def _write_data(gallery: Gallery, folder: Path) -> None:
+    columns = gallery.store.table.for_file()
+    items = Names.for_file(gallery.store.names_at(np.arange(len(gallery))))
+    items |= {name: columns.pop(name) for name in list(columns) if name in ("keys", "penalty")}
+    write_arrays(folder / _GAUSSIANS, columns)
+    write_arrays(folder / _ITEMS, items)
+    kind = np.dtype("<f4")
+    form: dict[str, Blocks] = {}
+    for name, array in _form_arrays(gallery).items():
+        form[name] = (array.shape, kind, [array])
+    write_arrays(folder / _FORM, form)
+    (folder / _BACKEND).mkdir()
+    gallery.backend.save(folder / _BACKEND)
+
+
+def _form_arrays(gallery: Gallery) -> dict[str, Any]:
+    arrays = {} if gallery.form.origin is None else {"origin": gallery.form.origin}
+    banks = {"queries": gallery.queries, "bank": None if gallery.hubness is None else gallery.hubness.bank}
+    for name, bank in banks.items():
+        if bank is not None:
+            arrays[f"{name}.mean"] = bank.mean.numpy()
+            if bank.log_var is not None:
+                arrays[f"{name}.log_var"] = bank.log_var.numpy()
+    return arrays
+
+
+def read_index(folder: str | os.PathLike[str], backend: Backend | None, *, verify: bool) -> Saved:
+    """What `write_index` wrote; with another backend, that one is still empty."""
+    target = Path(folder)
+    while True:
+        head = _read_head(target)
+        try:
+            _check_files(target / head["data"], head["files"], verify=verify)
+            return _assemble(head, target / head["data"], backend)
+        except (InputError, OSError):
+            if _data_of(target) == head["data"]:
+                raise
+            # another process saved meanwhile: what we were reading is gone, and there is a new one
+
+
+def _read_head(target: Path) -> dict[str, Any]:
+    if not (target / _HEAD).is_file():
+        raise InputError(f"{target} holds no {_HEAD}; is it the folder of an index? (halation index makes one)")
+    head = read_json(target / _HEAD)
+    if not isinstance(head, dict) or "format" not in head:
+        raise InputError(f"{target / _HEAD} is not that of an index; make the index again")
+    if head["format"] != FORMAT:
+        raise InputError(
+            f"{target} has the format {head['format']}, written by halation {head.get('halation', '(unknown)')}, and "
+            f"this halation ({halation.__version__}) reads format {FORMAT}; make the index again"
+        )
+    missing = {"data", "files", "similarity", "backend", "dim", "next_key", "meta"} - head.keys()
+    if missing or not str(head["data"]).startswith(_DATA) or "/" in head["data"]:
+        raise InputError(
+            f"{target / _HEAD} is incomplete ({', '.join(sorted(missing)) or 'data'}); make the index again"
+        )
+    return head
+
+
+def _check_files(data: Path, files: dict[str, Any], *, verify: bool) -> None:
+    for name, said in files.items():
+        path = data / name
+        if not path.is_file():
+            raise InputError(f"{path} is missing: the index is incomplete; copy it again, or make it again")
+        size = path.stat().st_size
+        if size != said["bytes"]:
+            raise InputError(f"{path} is damaged: it has {size:,} bytes instead of {said['bytes']:,}; copy it again")
+        if verify and _sha256(path) != said["sha256"]:
+            raise InputError(f"{path} is damaged: its checksum differs from {_HEAD}'s; copy it again, or make it again")
+
+
+def _assemble(head: dict[str, Any], data: Path, backend: Backend | None) -> Saved:
+    similarity = from_description(head["similarity"])
+    items, form = read_mapped(data / _ITEMS), read_mapped(data / _FORM)
+    columns = read_mapped(data / _GAUSSIANS)
+    keys = items.pop("keys")
+    names = Names(items.pop("text"), items.pop("ends"))
+    store = Store.over(Table.over(keys, columns | items), names, int(head["next_key"]))
+    said = head["hubness"]
+    hubness = None if said is None else Hubness(**said, bank=_stored(form, "bank"))
+    queries = _stored(form, "queries") if "queries.mean" in form else None
+    gallery = Gallery(similarity, store, backend or choose(head["backend"]), hubness, queries)
+    gallery.form.floor = float(head["floor"])
+    gallery.form.origin = np.array(form["origin"]) if "origin" in form else None
+    if backend is None:
+        gallery.backend.load(data / _BACKEND)
+    return Saved(similarity, gallery, int(head["rerank"]), head["meta"])
+
+
+def _stored(form: dict[str, Any], name: str) -> Gaussian:
+    log_var = form.get(f"{name}.log_var")
+    return Gaussian(np.array(form[f"{name}.mean"]), None if log_var is None else np.array(log_var))  # type: ignore[arg-type]
+
+
+def _data_of(target: Path) -> str | None:
+    """The folder index.json speaks of."""
+    try:
+        return str(json.loads((target / _HEAD).read_text(encoding="utf-8"))["data"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _seal(path: Path) -> dict[str, Any]:
+    """Size and checksum of a file that is on the disk, not only on its way there."""
+    _sync(path)
+    return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True  # somebody else's
+    except (OSError, ValueError):
+        return False
+    return True

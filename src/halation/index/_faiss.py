@@ -1,0 +1,194 @@
+"""Backend `faiss`: all points compared while there are few, lists of neighbours (IVF) when there are many."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from halation._errors import InputError
+from halation._files import read_json
+from halation.index._backend import Keys, Points
+from halation.index._nearest import by_distance, nearest
+from halation.index._tuning import AT, as_recall, n_lists, tune
+
+__all__ = ["Faiss"]
+
+_FILE, _ABOUT = "points.faiss", "faiss.json"
+_SIMD = 8  # floats of a vector register: a point's width is filled up with zeros to a multiple
+_TRAIN_ON = 64  # points for each list
+
+
+class Faiss:
+    """faiss over L2: Flat below `flat_below` points (exact), IVF-Flat from there on, tuned to a stated recall.
+
+    recall       of the ten best, measured on held-out queries against all points compared
+    flat_below   up to here every point is compared: a few milliseconds a query
+    lists        how many lists, whatever the size; None: about 4 √n
+
+    >>> backend = Faiss()
+    >>> backend.add(np.array([3, 5]), np.array([[0.0, 0.0], [1.0, 0.0]], np.float32))
+    >>> backend.search(np.array([[0.9, 0.0]], np.float32), k=1)[0]
+    array([[5]])
+    """
+
+    name = "faiss"
+
+    def __init__(self, *, recall: float = 0.99, flat_below: int = 20_000, lists: int | None = None) -> None:
+        self.recall, self.flat_below, self.lists = as_recall(recall), flat_below, lists
+        self._index: Any = None
+        self._file: Any = None  # open while the index is mapped from it
+        self._about = {"width": 0, "last_key": -1, "trained_on": 0, "tuned_on": 0, "probes": 0}
+
+    def add(self, keys: Keys, points: Points) -> None:
+        """Store points; see `Backend`."""
+        if not len(keys):
+            return
+        if self._index is None:
+            self._about["width"] = points.shape[1]
+            self._index = faiss.IndexIDMap(faiss.IndexFlatL2(_padded(points.shape[1])))
+        self._own()
+        if keys.min() <= self._about["last_key"]:
+            self._index.remove_ids(np.ascontiguousarray(keys))
+        self._index.add_with_ids(self._pad(points), np.ascontiguousarray(keys))
+        self._about["last_key"] = max(self._about["last_key"], int(keys.max()))
+
+    def remove(self, keys: Keys) -> None:
+        """Forget keys."""
+        if self._index is not None and len(keys):
+            self._own()
+            self._index.remove_ids(np.ascontiguousarray(keys))
+
+    def search(self, points: Points, k: int) -> tuple[Keys, Points]:
+        """The k nearest; always as many as there are, whatever the lists hold."""
+        if self._index is None or not self._index.ntotal or not len(points):
+            return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
+        padded = self._pad(points)
+        keys, squared = self._ask(padded, k, self._about["probes"])
+        short = np.flatnonzero(keys[:, min(k, self._index.ntotal) - 1] < 0)
+        if len(short):
+            keys[short], squared[short] = self._ask(padded[short], k, self._index.nlist)
+        squared = np.where(keys < 0, np.inf, np.maximum(squared, 0)).astype(np.float32)
+        return by_distance(keys, squared)
+
+    def _ask(self, padded: Points, k: int, probes: int) -> tuple[Keys, Points]:
+        parameters = faiss.SearchParametersIVF(nprobe=probes) if self._is_ivf else None
+        squared, keys = self._index.search(padded, k, params=parameters)
+        return keys, squared
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether it grew past what its structure was chosen and tuned for."""
+        n = 0 if self._index is None else self._index.ntotal
+        if not self._is_ivf:
+            return n >= self.flat_below or bool(self.lists and n >= self.lists)
+        return bool(n > 2 * self._about["tuned_on"])
+
+    @property
+    def _is_ivf(self) -> bool:
+        return hasattr(self._index, "nlist")
+
+    def settle(self, queries: Points) -> dict[str, Any]:
+        """Divide the points into lists, and find how many to look into for the recall."""
+        n = self._index.ntotal
+        if not self._is_ivf or n > 4 * self._about["trained_on"]:
+            self._divide(self.lists or n_lists(n))
+        padded = self._pad(queries)
+
+        def search(points: Points, probes: int) -> Keys:
+            return self._ask(points, AT, probes)[0]
+
+        found = tune(
+            search, lambda points: nearest(self._blocks(), points, AT)[0], padded, self._index.nlist, self.recall
+        )
+        self._about |= {"tuned_on": n, "probes": found["probes"]}
+        return {"structure": "ivf-flat", "points": n, "lists": self._index.nlist, "target": self.recall, **found}
+
+    def _divide(self, lists: int) -> None:
+        self._own()
+        n, width = self._index.ntotal, self._index.d
+        wanted = np.sort(np.random.default_rng(0).choice(n, min(n, _TRAIN_ON * lists), replace=False))
+        sample, seen = [], 0
+        for keys, points in self._blocks():
+            sample.append(
+                points[wanted[np.searchsorted(wanted, seen) : np.searchsorted(wanted, seen + len(keys))] - seen]
+            )
+            seen += len(keys)
+        divided = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, lists)
+        divided.cp.min_points_per_centroid, divided.cp.max_points_per_centroid, divided.cp.niter = 1, _TRAIN_ON, 10
+        divided.train(np.concatenate(sample))
+        for keys, points in self._blocks():
+            divided.add_with_ids(np.ascontiguousarray(points), np.ascontiguousarray(keys))
+        self._index = divided
+        self._about["trained_on"] = n
+
+    def _blocks(self) -> Iterator[tuple[Keys, Points]]:
+        """All keys and padded points, as they lie in memory."""
+        index = self._index
+        if not self._is_ivf:
+            keys = faiss.vector_to_array(index.id_map)
+            flat = faiss.downcast_index(index.index)
+            points = faiss.rev_swig_ptr(flat.get_xb(), index.ntotal * index.d).reshape(-1, index.d)
+            for start in range(0, len(keys), 65_536):
+                yield keys[start : start + 65_536], points[start : start + 65_536]
+            return
+        for number in range(index.nlist):
+            size = index.invlists.list_size(number)
+            if size:
+                keys = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
+                codes = faiss.rev_swig_ptr(index.invlists.get_codes(number), size * index.code_size)
+                yield keys, codes.view(np.float32).reshape(size, index.d)
+
+    def _pad(self, points: Points) -> Points:
+        padded = np.zeros((len(points), _padded(points.shape[1])), np.float32)
+        padded[:, : points.shape[1]] = points
+        return padded
+
+    def save(self, folder: Path) -> None:
+        """The faiss file, and what it was tuned to."""
+        (folder / _ABOUT).write_text(json.dumps(self._about | self._options()), encoding="utf-8")
+        if self._index is None:
+            return
+        try:
+            faiss.write_index(self._index, str(folder / _FILE))
+        except RuntimeError as error:
+            raise InputError(f"{folder / _FILE} could not be written ({error}); is the disk full?") from None
+
+    def _options(self) -> dict[str, Any]:
+        return {"recall": self.recall, "flat_below": self.flat_below, "lists": self.lists}
+
+    def load(self, folder: Path) -> None:
+        """Map the file: pages are read when a search touches them."""
+        about = read_json(folder / _ABOUT)
+        self.recall, self.flat_below, self.lists = (about.pop(name) for name in self._options())
+        self._about, self._index = about, None
+        self._let_go()
+        path = folder / _FILE
+        if not path.is_file():
+            return
+        try:
+            self._index = faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", 0))
+        except RuntimeError as error:
+            raise InputError(f"{path} is no index faiss can read ({error}); make the index again") from None
+        self._file = path.open("rb")
+
+    def _own(self) -> None:
+        """Before a change, what was mapped is read into memory: a mapped index must not be written to."""
+        if self._file is not None:
+            os.lseek(self._file.fileno(), 0, os.SEEK_SET)
+            self._index = faiss.read_index(faiss.PyCallbackIOReader(self._file.read))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _padded(width: int) -> int:
+    return -(-width // _SIMD) * _SIMD

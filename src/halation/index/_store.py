@@ -1,0 +1,105 @@
+"""The items themselves: their Gaussians and names under keys, apart from whatever backend finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from halation._arrays import FloatArray
+from halation._errors import InputError
+from halation.gaussian import Gaussian
+from halation.index._backend import Keys, Points
+from halation.index._items import Names
+from halation.index._table import Table
+
+__all__ = ["Store", "checked"]
+
+
+class Store:
+    """Items in order of their keys; a key is given once and never again."""
+
+    def __init__(self, dim: int, *, points: bool, penalty: bool, next_key: int = 0) -> None:
+        widths = {"mean": dim} | ({} if points else {"log_var": dim}) | ({"penalty": 1} if penalty else {})
+        self.dim, self.points, self.next_key = dim, points, next_key
+        self.table, self.names = Table(widths), Names()
+        self._key_of: dict[str, int] | None = {}
+
+    @classmethod
+    def over(cls, table: Table, names: Names, next_key: int) -> Store:
+        """The items of a saved index, left in their files."""
+        store = cls(table.widths["mean"], points="log_var" not in table.widths, penalty=False, next_key=next_key)
+        store.table, store.names, store._key_of = table, names, None
+        return store
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def key_of(self) -> dict[str, int]:
+        """Key by name; made when it is first asked for, as searching needs no names."""
+        if self._key_of is None:
+            self._key_of = dict(zip(self.names.at(self.table.row), self.table.keys.tolist(), strict=True))
+        return self._key_of
+
+    def names_at(self, positions: Keys) -> list[str]:
+        """The names of items by their places."""
+        return self.names.at(self.table.row[positions])
+
+    def gaussians(self, positions: Keys) -> Gaussian:
+        """The Gaussians of items by their places."""
+        return _gaussian(self.table.take(positions))
+
+    def penalties(self, positions: Keys) -> FloatArray:
+        """What hubness takes off the scores of items by their places."""
+        if "penalty" not in self.table.widths:
+            return np.zeros(len(positions), np.float32)
+        return self.table.take(positions)["penalty"][:, 0]
+
+    def keys_for(self, names: Sequence[str]) -> Keys:
+        """The key of each name: its own, or one of the next."""
+        known = self.key_of()
+        keys, following = np.empty(len(names), np.int64), self.next_key
+        for place, name in enumerate(names):
+            key = known.get(name)
+            if key is None:
+                key, following = following, following + 1
+            keys[place] = key
+        return keys
+
+    def put(self, keys: Keys, names: Sequence[str], gaussians: Gaussian, penalties: FloatArray) -> None:
+        """Store items, new ones or in place of what their keys held."""
+        columns: dict[str, Points] = {"mean": gaussians.mean.numpy()}
+        if gaussians.log_var is not None:
+            columns["log_var"] = gaussians.log_var.numpy()
+        if "penalty" in self.table.widths:
+            columns["penalty"] = np.asarray(penalties, np.float32)[:, None]
+        self.table.put(keys, columns)
+        self.names.append(names)
+        self.key_of().update(zip(names, keys.tolist(), strict=True))
+        self.next_key = max(self.next_key, int(keys.max(initial=-1)) + 1)
+
+    def drop(self, keys: Keys, names: Sequence[str]) -> None:
+        """Forget items."""
+        self.table.drop(keys)
+        for name in names:
+            self.key_of().pop(name)
+
+
+def _gaussian(columns: dict[str, Points]) -> Gaussian:
+    log_var = columns.get("log_var")
+    return Gaussian(torch.from_numpy(columns["mean"]), None if log_var is None else torch.from_numpy(log_var))
+
+
+def checked(gaussians: Gaussian, what: str, names: Sequence[str] | None = None) -> Gaussian:
+    """Finite, in float32, on the CPU, outside any graph; the error names the item."""
+    plain = gaussians.detach().to("cpu", torch.float32)
+    for part, values in (("mean", plain.mean), ("log_var", plain.log_var)):
+        if values is None or bool(torch.isfinite(values.sum())):
+            continue
+        wrong = torch.nonzero(~torch.isfinite(values).all(dim=1))
+        if len(wrong):
+            row = int(wrong[0])
+            which = f"{what} {row}" if names is None else f"{what} {names[row]!r}"
+            raise InputError(f"the {part} of {which} is not finite; was the model's output sound?")
+    return plain

@@ -1,0 +1,129 @@
+"""Is anything there at all? Trials against a loop, thresholds on fresh queries, galleries of other sizes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from halation import InputError
+from halation.calibration import Abstention, Judged, auroc, choose_abstention, fit_abstention, trials
+from judged_worlds import lottery, points
+
+
+def test_a_trial_takes_out_all_that_matches_or_may(rng: np.random.Generator) -> None:
+    judged = points(rng, images=15)
+    judged = Judged(
+        judged.scores,
+        judged.matches,
+        judged.query_image,
+        judged.item_image,
+        None,
+        rng.random(judged.scores.shape) < 0.3,
+    )
+    assert judged.near is not None
+    found = trials(judged, depth=4)
+    rows = [row for row in range(len(judged)) if (~(judged.matches | judged.near))[row].sum() >= 4]
+    for place, row in enumerate(rows):
+        scores, own = judged.scores[row].tolist(), judged.query_image[row]
+        left = [s for s, m, n in zip(scores, judged.matches[row], judged.near[row], strict=True) if not m | n]
+        arms = [scores, [*left, scores[own]], left, left]
+        for arm, expected in enumerate(arms):
+            np.testing.assert_array_equal(found.scores[arm * len(rows) + place], sorted(expected, reverse=True)[:4])
+            assert found.query[arm * len(rows) + place] == row
+    assert found.has_match.sum() == 2 * len(rows) == len(found.has_match) / 2
+    for alone in (False, True):
+        rows_of_kind = found.against_none(alone=alone)
+        assert found.has_match[rows_of_kind].mean() == 0.5
+        assert found.alone[rows_of_kind].sum() == (len(rows) if alone else 0)
+
+
+def test_one_match_of_several_is_left_alone(rng: np.random.Generator) -> None:
+    scores = rng.normal(size=(40, 30))
+    matches = rng.random((40, 30)) < 0.4
+    matches[:, 0] = True
+    judged = Judged(scores, matches, np.arange(40), np.arange(30))
+    found = trials(judged, depth=12)
+    for place, row in zip(np.flatnonzero(found.alone), found.query[found.alone], strict=True):
+        there = np.isin(scores[row], found.scores[place]) & matches[row]
+        lowest = found.scores[place][-1]
+        assert there.sum() <= 1  # none where the one that was left is not among the best
+        assert (np.sort(scores[row][~matches[row]])[::-1][: 12 - there.sum()] >= lowest).all()
+
+
+def test_a_single_perfect_answer_is_not_called_nothing(rng: np.random.Generator) -> None:
+    """Queries whose like is everywhere when they have a match: counting what is near would do, but for lone ones."""
+    base = points(rng, images=200, captions=2, dim=3, noise=0.1)
+    near = base.scores > -2.0
+    judged = Judged(base.scores, base.matches, base.query_image, base.item_image, None, near)
+    chosen, _ = choose_abstention(judged)
+    asked = trials(judged)
+    own = asked.against_none(alone=True)
+    evidence = chosen.evidence(asked.scores, asked.gallery, asked.uncertainty)
+    assert auroc(evidence[own], asked.has_match[own]) > 0.97
+
+
+def test_the_best_score_alone_ranks_queries_as_the_best_score_does(rng: np.random.Generator) -> None:
+    judged = points(rng)
+    fitted = fit_abstention(judged, depth=1)
+    asked = trials(judged, 1)
+    evidence = fitted.evidence(asked.scores, asked.gallery)
+    assert auroc(evidence, asked.has_match) == pytest.approx(auroc(asked.scores[:, 0], asked.has_match))
+
+
+def test_a_threshold_keeps_its_precision_on_fresh_queries(rng: np.random.Generator) -> None:
+    fitted, _ = choose_abstention(lottery(rng, 3000, 100, gap=4.0), precision=0.9)
+    asked = trials(lottery(rng, 3000, 100, gap=4.0))
+    assert fitted.threshold is not None
+    answered = fitted.evidence(asked.scores, asked.gallery) >= fitted.threshold
+    assert asked.has_match[answered].mean() == pytest.approx(0.9, abs=0.025)
+    assert answered[asked.has_match].mean() > 0.7
+
+
+def test_in_a_bigger_gallery_the_same_score_says_less(rng: np.random.Generator) -> None:
+    fitted = fit_abstention(lottery(rng, 4000, 800, gap=5.0), depth=1)
+    assert fitted.weights["size"] < 0
+    assert fitted.threshold is not None
+    for gallery in (150, 3000):
+        asked = trials(lottery(rng, 1500, gallery, gap=5.0), 1)
+        answered = fitted.evidence(asked.scores, asked.gallery) >= fitted.threshold
+        assert asked.has_match[answered].mean() > 0.85, gallery
+    blind = fitted.evidence(asked.scores, 800) >= fitted.threshold  # as if the gallery had stayed small
+    assert asked.has_match[blind].mean() < asked.has_match[answered].mean()
+
+
+def test_uncertainty_is_used_where_it_tells(rng: np.random.Generator) -> None:
+    judged = points(rng, images=250, spread=0.5)
+    chosen, areas = choose_abstention(judged)
+    assert areas["best, mean, last and σ"] > areas["best score"]
+    assert "sigma" in fit_abstention(judged, "best, mean, last and σ").weights
+    assert areas[chosen.statistic] >= max(areas.values()) - 0.005 * len(areas)
+    without = Judged(judged.scores, judged.matches, judged.query_image, judged.item_image)
+    assert not any("σ" in name for name in choose_abstention(without)[1])
+
+
+def test_scores_that_say_nothing_never_say_nothing_matches(rng: np.random.Generator) -> None:
+    fitted = fit_abstention(lottery(rng, 1000, 50, gap=0.0))
+    assert fitted.threshold is None
+    assert not fitted.nothing_matches(np.full(10, -100.0), 50)
+
+
+def test_what_the_evidence_needs_is_asked_for(rng: np.random.Generator) -> None:
+    fitted = fit_abstention(points(rng, spread=0.5), "best, mean, last and σ")
+    with pytest.raises(InputError, match="10 best scores of a query; 3 were given"):
+        fitted.evidence([[3.0, 2.0, 1.0]], 100, [0.1])
+    with pytest.raises(InputError, match="uncertainty"):
+        fitted.evidence([np.arange(10.0)], 100)
+    assert fitted.evidence([[3.0, 2.0, 1.0]], 3, [0.1]).shape == (1,)  # a gallery that has no more
+
+
+def test_abstention_survives_json(rng: np.random.Generator) -> None:
+    fitted = fit_abstention(points(rng))
+    assert Abstention.from_json(json.loads(json.dumps(fitted.to_json()))) == fitted
+
+
+def test_a_gallery_of_matches_alone_cannot_be_tried() -> None:
+    own = np.arange(3)
+    with pytest.raises(InputError, match="leaves nothing to search"):
+        trials(Judged(np.eye(3), np.ones((3, 3), dtype=np.bool_), own, own))

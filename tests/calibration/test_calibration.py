@@ -1,0 +1,125 @@
+"""Probabilities in worlds whose posterior is known, in the gallery of the fit and in others."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halation import InputError
+from halation.calibration import Calibration, Isotonic, Judged, Platt, brier, choose, ece
+from judged_worlds import lottery, points
+
+GAP = 2.0
+
+
+def posterior(scores: np.ndarray, prior: float, gap: float = GAP) -> np.ndarray:
+    """P(match | score) where matches are N(gap, 1) and others N(0, 1), by Bayes' rule."""
+    yes, no = prior * np.exp(-((scores - gap) ** 2) / 2), (1 - prior) * np.exp(-(scores**2) / 2)
+    return yes / (yes + no)
+
+
+@pytest.mark.parametrize("prior", [0.001, 0.02, 0.3, 0.6])
+def test_another_base_rate_shifts_the_log_odds_exactly(prior: float) -> None:
+    gallery, positives = 50, 2.5
+    known = positives / gallery
+    truth = Platt(GAP, -(GAP**2) / 2 + np.log(known / (1 - known)))
+    calibration = Calibration(truth, "t2i", gallery, positives, top=10)
+    scores = np.linspace(-4, 6, 41)
+    np.testing.assert_allclose(calibration(scores), posterior(scores, known), atol=1e-12)
+    np.testing.assert_allclose(calibration(scores, base_rate=prior), posterior(scores, prior), atol=1e-12)
+
+
+def test_a_bigger_gallery_is_the_smaller_prior_where_matches_stay_as_many() -> None:
+    truth = Platt(GAP, -(GAP**2) / 2 + np.log(1 / 999))
+    calibration = Calibration(truth, "t2i", 1000, 1.0, top=10)
+    scores = np.linspace(-4, 6, 41)
+    np.testing.assert_allclose(calibration(scores, 50_000), posterior(scores, 1 / 50_000), rtol=2e-3)
+
+
+def test_the_response_is_one_where_matches_stay_and_none_where_they_grow(rng: np.random.Generator) -> None:
+    stay = Calibration.fit(lottery(rng, 2000, 480, gap=3.0), top=12)
+    grow = Calibration.fit(lottery(rng, 1000, 480, rate=0.1, gap=3.0), top=12)
+    assert stay.response == pytest.approx(1, abs=0.12)
+    assert grow.response < 0.12
+
+
+def test_a_fit_finds_the_posterior_and_carries_it_to_other_galleries(rng: np.random.Generator) -> None:
+    fitted = Calibration.fit(lottery(rng, 4000, 200, gap=3.0), top=10)
+    for gallery in (60, 200, 800):
+        scores, matches = lottery(rng, 3000, gallery, gap=3.0).top(10)
+        said = fitted(scores, gallery).ravel()
+        assert ece(said, matches.ravel()) < 0.02, gallery
+    uncorrected = fitted(scores).ravel()
+    assert ece(uncorrected, matches.ravel()) > 3 * ece(said, matches.ravel())
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.integers(1, 10**6))
+def test_no_calibration_changes_the_order_within_a_query(seed: int, lean: float, response: float, gallery: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = -np.sort(-rng.normal(size=(5, 12)).round(1), axis=1)
+    for found in (Platt(2.0, -1.0), Isotonic((-1.0, 0.0, 0.5), (0.1, 0.1, 0.9))):
+        p = Calibration(found, "t2i", 100, 1.0, 10, lean, response)(scores, gallery)
+        assert (np.diff(p, axis=1) <= 1e-15).all()
+        assert (p[scores == np.roll(scores, 1, axis=1)] >= 0).all()
+        assert ((p > 0) & (p < 1)).all()
+
+
+def test_leaning_on_the_best_helps_where_queries_differ(rng: np.random.Generator) -> None:
+    plain = lottery(rng, 2000, 100, gap=4.0)
+    own = 3 * rng.normal(size=(2000, 1))  # what raises all scores of a query says nothing about its matches
+    moved = Judged(plain.scores + own, plain.matches, plain.query_image, plain.item_image)
+    relative = Calibration.fit(moved, relative=True)
+    scores, matches = moved.top(10)
+    labels = matches.ravel()
+    assert relative.lean > 0.8
+    assert brier(relative(scores).ravel(), labels) < 0.9 * brier(Calibration.fit(moved)(scores).ravel(), labels)
+    assert choose(moved).calibration.lean > 0.8
+    assert choose(plain).figures[0].skill > 0
+
+
+def test_what_is_chosen_has_the_smallest_held_out_brier(rng: np.random.Generator) -> None:
+    choice = choose(points(rng), before=lambda scores: np.clip(1 + scores / 40, 0, 1))
+    figures = {row.name: row for row in choice.figures}
+    assert figures["before"].ece > figures[choice.name].ece
+    least = min(row.brier for row in choice.figures)
+    spread = choice.was.mean() * (1 - choice.was.mean())
+    assert figures[choice.name].brier <= least + 3 * 0.001 * spread
+    for name, said in choice.said.items():
+        assert figures[name].brier == pytest.approx(brier(said, choice.was))
+
+
+def test_places_without_a_candidate_have_no_probability() -> None:
+    calibration = Calibration(Platt(1.0, 0.0), "t2i", 10, 1.0, 10, lean=0.5)
+    p = calibration([[0.5, -np.inf, np.nan], [0.5, 0.2, -np.inf]])
+    assert (p[0] > 0).tolist() == [True, False, False]
+    assert p[1, 0] == p[0, 0] == calibration(0.5) == calibration([0.5])[0]
+    assert calibration(np.zeros((2, 0))).shape == (2, 0)
+    assert (calibration([[-np.inf, -np.inf]]) == 0).all()
+
+
+def test_a_tiny_gallery_makes_nothing_certain() -> None:
+    calibration = Calibration(Platt(10.0, -5.0), "t2i", 1000, 1.0, 10)
+    assert calibration([0.1], 1) == calibration([0.1], 10) < 0.7
+
+
+def test_far_from_the_gallery_of_the_fit_there_is_a_note() -> None:
+    calibration = Calibration(Platt(1.0, 0.0), "t2i", 1000, 1.0, 10)
+    assert calibration.note(1000) is None is calibration.note(8000)
+    assert "1,000" in str(calibration.note(50_000)) and "50,000" in str(calibration.note(50_000))
+    with pytest.raises(InputError, match="gallery of 0"):
+        calibration([0.5], 0)
+    with pytest.raises(InputError, match="base_rate is 1"):
+        calibration([0.5], base_rate=1.0)
+
+
+@pytest.mark.parametrize("kind", ["platt", "isotonic"])
+def test_a_calibration_survives_json(rng: np.random.Generator, kind: str) -> None:
+    fitted = Calibration.fit(points(rng), kind, relative=True)  # type: ignore[arg-type]
+    again = Calibration.from_json(json.loads(json.dumps(fitted.to_json())))
+    scores = rng.normal(size=(3, 10))
+    np.testing.assert_array_equal(again(scores, 77), fitted(scores, 77))
+    assert again.kind == kind and again.base_rate == fitted.base_rate

@@ -1,0 +1,118 @@
+"""The bundle: fitted, kept as a file, read back, refused where it does not belong; and words for σ."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halation import InputError
+from halation.calibration import Ambiguity, Fitted, Judged, Trusts, fit_trust, reliability_plot
+from judged_worlds import points
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    return fit_trust(points(np.random.default_rng(3), images=150, spread=0.5, noise=0.25))
+
+
+@pytest.fixture(scope="module")
+def trusts(fitted: Fitted) -> Trusts:
+    return Trusts(fitted.trust, fitted.trust, "abc", "150 images", ("a note",))
+
+
+def test_what_was_saved_says_the_same(trusts: Trusts, tmp_path: Path, rng: np.random.Generator) -> None:
+    trusts.save(tmp_path / "calibration.json")
+    again = Trusts.load(tmp_path / "calibration.json", "abc")
+    assert again == trusts
+    scores = -np.sort(-rng.normal(size=12) - 3)
+    for one, other in ((trusts["t2i"], again["t2i"]), (trusts["i2t"], again["i2t"])):
+        np.testing.assert_array_equal(one.probability(scores, 9999), other.probability(scores, 9999))
+        assert one.nothing_matches(scores, 500, 0.3) == other.nothing_matches(scores, 500, 0.3)
+
+
+def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
+    trust = trusts.t2i
+    assert trust.depth == 10
+    good, bad = np.linspace(-0.05, -3, 10), np.linspace(-60, -70, 10)
+    assert not trust.nothing_matches(good, 150, 0.6)
+    assert trust.nothing_matches(bad, 150, 0.6)
+    assert trust.nothing_matches(bad, 150) and trust.nothing_matches(-60.0, 150) and trust.nothing_matches(-60.0)
+    assert not trust.nothing_matches(-0.05, 150)
+    assert not trust.nothing_matches(good[:3], 3, 0.6)
+    assert trust.nothing_matches([], 150) and trust.nothing_matches([], 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: {**d, "version": 7}, "version 7"),
+        (lambda d: [d], "version None"),
+        (lambda d: {k: v for k, v in d.items() if k != "t2i"}, "not a calibration as halation writes it"),
+        (lambda d: {**d, "t2i": {**d["t2i"], "calibration": 5}}, "not a calibration as halation writes it"),
+        (lambda d: {**d, "i2t": {**d["i2t"], "areas": None}}, "not a calibration as halation writes it"),
+        (lambda d: {**d, "fingerprint": "other"}, "another model"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(trusts: Trusts, tmp_path: Path, change: object, said: str) -> None:
+    path = tmp_path / "calibration.json"
+    trusts.save(path)
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))  # type: ignore[operator]
+    with pytest.raises(InputError, match=said):
+        Trusts.load(path, "abc")
+
+
+def test_half_a_file_is_refused(trusts: Trusts, tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    trusts.save(path)
+    path.write_text(path.read_text()[:200])
+    with pytest.raises(InputError, match="not valid JSON"):
+        Trusts.load(path)
+
+
+def test_too_few_images_are_refused(rng: np.random.Generator) -> None:
+    with pytest.raises(InputError, match="12 images to calibrate on are too few"):
+        fit_trust(points(rng, images=12))
+
+
+def test_a_query_without_a_match_is_refused(rng: np.random.Generator) -> None:
+    judged = points(rng, images=30)
+    with pytest.raises(InputError, match="every query needs a match"):
+        replace(judged, matches=np.zeros_like(judged.matches))
+    with pytest.raises(InputError, match="does not fit the scores"):
+        Judged(judged.scores, judged.matches[:, 1:], judged.query_image, judged.item_image)
+
+
+def test_the_words_are_those_of_the_quartiles(rng: np.random.Generator) -> None:
+    sigma = rng.random(1000)
+    ambiguity = Ambiguity.fit(sigma)
+    assert ambiguity is not None
+    words = [ambiguity(float(s)) for s in sigma]
+    assert [words.count(word) for word in ("specific", "ordinary", "broad")] == [250, 500, 250]
+    assert sigma[[w == "specific" for w in words]].max() < sigma[[w == "broad" for w in words]].min()
+
+
+def test_the_words_turn_round_where_sigma_does(rng: np.random.Generator) -> None:
+    sigma = rng.random(500)
+    ambiguity = Ambiguity.fit(sigma, breadth=np.round(10 * (1 - sigma)))
+    assert ambiguity is not None and ambiguity.agreement is not None and ambiguity.agreement < -0.9
+    assert (ambiguity(0.01), ambiguity(0.5), ambiguity(0.99)) == ("broad", "ordinary", "specific")
+
+
+def test_there_is_no_word_where_sigma_says_nothing(rng: np.random.Generator) -> None:
+    ambiguity = Ambiguity.fit(rng.random(5000), breadth=rng.integers(1, 50, 5000))
+    assert ambiguity is not None and ambiguity(0.5) is None is ambiguity(0.01)
+    assert Ambiguity.fit(np.full(10, 0.2)) is None
+    assert Ambiguity(0.1, 0.2)(None) is None
+    with pytest.raises(InputError, match="finite numbers"):
+        Ambiguity.fit([0.1, np.nan])
+
+
+def test_the_reliability_plot_is_a_picture(fitted: Fitted, tmp_path: Path) -> None:
+    choice = fitted.choice
+    path = tmp_path / "reliability.png"
+    reliability_plot([("one", [(choice.name, choice.said[choice.name], choice.was)])], path)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,138 @@
+"""Embed, index and search as a person types them; and what each mistake looks like."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from halation.cli import main
+from layouts import draw, write_flickr8k
+from runs import write_run
+
+
+def halation(*arguments: object) -> int:
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, a dataset, its embeddings and its index."""
+    folder = tmp_path_factory.mktemp("world")
+    write_run(folder / "run")
+    write_flickr8k(folder / "data")
+    assert halation("embed", folder / "run", folder / "data", "-o", folder / "emb") == 0
+    assert halation("index", folder / "emb", "-o", folder / "idx") == 0
+    return folder
+
+
+def one_line(captured: pytest.CaptureFixture[str]) -> str:
+    """What a mistake printed: a single line, no traceback."""
+    message = captured.readouterr().err.strip()
+    assert message.startswith("halation: ") and len(message.splitlines()) == 1, message
+    return message
+
+
+def test_each_verb_says_what_it_made_and_what_comes_next(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = tmp_path / "photos"
+    for number in range(5):
+        draw(photos / f"{number}.png", number)
+    for name in ("bad.jpg", "worse.png", "worst.gif", "hopeless.bmp"):
+        (photos / name).write_text("no picture")
+    assert halation("embed", world / "run", photos, "-o", tmp_path / "emb") == 0
+    said = capsys.readouterr()
+    assert f"{tmp_path / 'emb'}: 5 images (" in said.out and f"next: halation index {tmp_path / 'emb'}" in said.out
+    assert "left out: bad.jpg (bad.jpg is no readable picture" in said.err
+    assert f"left out: 4 in all, see {tmp_path / 'emb' / 'corrupt.tsv'}" in said.err
+    assert halation("index", tmp_path / "emb", "-o", tmp_path / "idx", "--backend", "exact") == 0
+    assert f'next: halation search {tmp_path / "idx"} "what to look for"' in capsys.readouterr().out
+
+
+def test_a_search_shows_pictures_with_their_captions(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert halation("search", world / "idx", "a red dog", "-k", 3) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert len(lines) == 5 and lines[0].split()[0] == "1" and "/images/p" in lines[0]
+    assert lines[-1].startswith("3 images; encoded in ")
+    assert "for match probabilities: halation calibrate" in said.err
+    assert halation("search", world / "idx", "a red zebra") == 0
+    assert "note: words the model does not know: zebra" in capsys.readouterr().err
+    assert halation("search", world / "idx", "🦓") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("nothing here matches; the nearest:") and "knows none of these words" in said.err
+
+
+def test_a_picture_finds_captions_or_its_like(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = world / "data" / "images" / "p3.jpg"
+    assert halation("search", world / "idx", "--image", picture, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["found"] == "captions" and answer["query"] == str(picture) and len(answer["hits"]) == 10
+    assert halation("search", world / "idx", "--image", picture, "--want", "images", "-k", 1, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["hits"][0]["id"] == "p3.jpg"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("search", "IDX"), "give either words"),
+        (("search", "IDX", "a dog", "--image", "x.jpg"), "give either words"),
+        (("search", "IDX", ""), "the query is empty; write what to look for"),
+        (("search", "IDX", "a dog", "-k", "0"), "k is 0; ask for 1 or more"),
+        (("search", "IDX", "a dog", "--want", "picture"), "unknown kind of item 'picture'"),
+        (("search", "IDX", "a dog", "--run", "OTHER"), "was made by another model than"),
+        (("search", "IDX", "--image", "text.jpg"), "text.jpg is no readable picture"),
+        (("search", "IDX", "--image", "gone.jpg"), "gone.jpg does not exist"),
+        (("search", "EMB", "a dog"), "it is no folder that halation index made"),
+        (("index", "IDX", "-o", "new"), "it is no folder that halation embed made"),
+        (("index", "EMB", "-o", "DATA"), "is there and is no index of halation"),
+        (("index", "EMB", "-o", "new", "--backend", "fais"), "did you mean 'faiss'"),
+        (("index", "EMB", "-o", "new", "--uri", "http://localhost:1"), "a uri is for the backend milvus"),
+        (("embed", "OTHER", "DATA", "-o", "EMB"), "holds embeddings by another model"),
+        (("embed", "RUN", "nowhere", "-o", "new"), "nowhere does not exist; name a folder of pictures"),
+        (("embed", "DATA", "DATA", "-o", "new"), "holds no model.safetensors; is it a run's folder"),
+        (("embed", "RUN", "DATA", "-o", "new", "--side", "words"), "unknown side 'words'"),
+        (("embed", "RUN", "DATA", "-o", "new", "--split", "tset"), "has no split 'tset'"),
+        (("embed", "RUN", "text.jpg", "-o", "new"), "is one picture; name its folder"),
+    ],
+)
+def test_every_mistake_is_one_line(
+    world: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    what: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.jpg").write_text("I am text")
+    places = {name: world / name.lower() for name in ("IDX", "EMB", "RUN", "DATA")}
+    if "OTHER" in arguments:
+        places["OTHER"] = write_run(tmp_path / "other", "train.seed=1")
+    assert halation(*(places.get(one, one) for one in arguments)) == 2
+    assert what in one_line(capsys)
+    assert not (tmp_path / "new").exists()
+
+
+def test_embedding_again_goes_on_and_the_index_follows(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = tmp_path / "photos"
+    draw(photos / "a.png", 1)
+    for expected in (1, 2):
+        assert halation("embed", world / "run", photos, "-o", tmp_path / "emb") == 0
+        assert halation("index", tmp_path / "emb", "-o", tmp_path / "idx") == 0
+        capsys.readouterr()
+        assert halation("search", tmp_path / "idx", "a dog", "--json") == 0
+        assert len(json.loads(capsys.readouterr().out)["hits"]) == expected
+        draw(photos / "b.png", 2)
+    shutil.rmtree(photos)
+    assert halation("search", tmp_path / "idx", "a dog") == 0  # found all the same, and that they are gone is said
+    assert "note: 2 of the pictures found are no longer on disk" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""A run calibrated on what it was not trained on: the files, the part of dev that is used, mistakes; and the study."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halation import InputError
+from halation.build import open_run, train_recipe
+from halation.calibration import Trusts
+from halation.cli import main
+from halation.config import read_recipe
+from halation.data import draw_scenes, read_scenes
+from halation.search import calibrate_run, fingerprint, judge
+from halation.search._calibrate import unseen
+from halation.search._judge import naive, near_ones
+from halation.semantics import caption_relevance
+from halation.studies import trust as trust_study
+from worlds import RECIPE, write_world
+
+SIZES = {"train": 120, "dev": 60, "test": 60}
+GAUSSIANS = ("model.head='pcmepp'", "loss.infonce.weight=1", "loss.csd.weight=1", "loss.kl.weight=0.1")
+
+
+def halation(*arguments: object) -> int:
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("data"), SIZES)
+
+
+@pytest.fixture(scope="module")
+def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "toy.toml").write_text(RECIPE)
+    recipe = read_recipe(folder / "toy.toml", [*GAUSSIANS, "train.epochs=4"])
+    train_recipe(recipe, data, folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A run one may write into."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_calibrating_prints_a_table_and_writes_what_search_reads(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert halation("calibrate", run, "--data", data) == 0
+    told = capsys.readouterr().out
+    assert "calibrated on 60 images of " in told
+    for word in ("ECE", "Brier", "skill over the base rate", "before", "Platt", "isotonic", "* chosen: Brier"):
+        assert word in told, word
+    assert "early stopping looked at all images" in told and "cider ≥ 0.1" in told
+    assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    read = Trusts.load(run / "calibration.json", fingerprint(run))
+    assert read.t2i.calibration.gallery == 60 and read.i2t.calibration.gallery == 180
+    assert read.t2i.calibration.direction == "t2i" and read.i2t.calibration.direction == "i2t"
+    p = read.t2i.probability(np.linspace(-1, -3, 10), 60)
+    assert ((p > 0) & (p < 1)).all() and (np.diff(p) <= 0).all()
+    figures = {row.name: row for row in read.t2i.figures}
+    assert len(figures) == 5 and figures[read.t2i.chosen].ece < 0.1
+
+
+def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
+    calibrate_run(run, data)
+    config = run / "config.toml"
+    config.write_text(config.read_text().replace("epochs = 4", "epochs = 5"))
+    with pytest.raises(InputError, match="another model"):
+        Trusts.load(run / "calibration.json", fingerprint(run))
+
+
+def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:
+    trained = open_run(run)
+    everything, notes = unseen(trained, data)
+    assert len(everything) == 60 and "looked at all" in notes[0]
+    partly = replace(trained, recipe=replace(trained.recipe, data=replace(trained.recipe.data, dev_images=25)))
+    rest, notes = unseen(partly, data)
+    assert rest.truth.image_ids == everything.truth.image_ids[25:]
+    assert "first 25" in notes[0]
+    other, notes = unseen(partly, data, "test")
+    assert len(other) == 60 and notes == []
+
+
+def test_the_same_seed_gives_the_same_file(run: Path, data: Path) -> None:
+    files = []
+    for _ in range(2):
+        calibrate_run(run, data, seed=3)
+        files.append((run / "calibration.json").read_text())
+    assert files[0] == files[1]
+    json.loads(files[0], parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
+    trained = open_run(run)
+    dataset = trained.open(data, "dev")
+    near = near_ones(dataset, "cider", 0.1)
+    expected = caption_relevance(dataset.captions, dataset.image_of, metric="cider") >= 0.1
+    np.testing.assert_array_equal(near, expected)
+    judged = judge(trained, dataset, near)
+    scores = trained.scores(dataset)
+    np.testing.assert_array_equal(judged["i2t"].scores, scores)
+    np.testing.assert_array_equal(judged["t2i"].scores, scores.T)
+    np.testing.assert_array_equal(judged["t2i"].matches, dataset.truth.positives("t2i"))
+    np.testing.assert_array_equal(judged["t2i"].near, expected.T)
+    assert judged["t2i"].uncertainty is not None and len(judged["t2i"].uncertainty) == 180
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["model.head='pcme'", "loss.soft_contrastive.weight=1"], "distance"),
+        (["model.head='pcmepp'", "loss.csd.weight=1"], "CSD"),
+        (["loss.sigmoid.weight=1"], "score"),
+        (["loss.infonce.weight=1", "loss.infonce.temperature=0.5"], "temperature 0.5"),
+        (["model.head='sgr'"], "which is in 0…1"),
+    ],
+)
+def test_without_calibration_one_would_have_said(tmp_path: Path, settings: list[str], words: str) -> None:
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    told, function = naive(read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]))
+    assert words in told
+    p = function(np.array([[-0.1, -0.5, -2.0], [0.0, -1.0, -9.0]], dtype=np.float32))
+    assert ((p >= 0) & (p <= 1)).all()
+    assert (np.diff(p, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--split", "train"], "was trained on"),
+        (["--relevance", "bleu4"], "unknown relevance"),
+        (["--split", "nowhere"], "nowhere"),
+        (["--alpha", "0"], "alpha is 0"),
+        (["--precision", "2"], "precision is 2"),
+        (["--top", "0"], "top is 0"),
+    ],
+)
+def test_mistakes_are_named_in_a_line(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    assert halation("calibrate", run, "--data", data, *options) == 2
+    message = capsys.readouterr().err.strip()
+    assert said in message and len(message.splitlines()) == 1
+    assert not (run / "calibration.json").exists()
+
+
+def test_too_few_images_are_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = write_world(tmp_path, {"train": 20, "dev": 8, "test": 8})
+    assert halation("calibrate", run, "--data", few) == 2
+    assert "8 images to calibrate on are too few" in capsys.readouterr().err
+
+
+def test_the_study_measures_both_worlds_and_keeps_no_caption(
+    trained: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenes = tmp_path / "scenes"
+    draw_scenes(scenes, train=80, dev=40, test=60)
+    settings = ["train.epochs=1", "image.size=16", "image.dim=16", "text.hidden=16", "text.dim=16", "model.dim=16"]
+    train_recipe(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
+    study = trust_study(scenes, tmp_path / "run", data, trained, splits=4, relevances=("cider",))
+    files = study.write(tmp_path / "out")
+    assert [path.name for path in files][:2] == ["trust.md", "trust.json"]
+    assert all(path.stat().st_size for path in files)
+    page = files[0].read_text()
+    assert not any(caption in page for caption in read_scenes(scenes, "test").captions)
+    document = json.loads(files[1].read_text())
+    assert [(one["world"], one["direction"]) for one in document["measured"]] == [
+        ("scenes", "t2i"), ("scenes", "i2t"), ("Flickr8k", "t2i"), ("Flickr8k", "i2t"),
+    ]  # fmt: skip
+    for one in document["measured"]:
+        assert all(0.75 < row["coverage"] <= 1 for row in one["sets"])
+        assert sum(row["chosen"] for row in one["abstention"]) == len(one["thresholds"]) / 2
+    assert document["measured"][2]["galleries"][-1]["gallery"] == sum(SIZES.values())
+    assert halation("study", "trust", "--scenes", scenes, "--out", tmp_path) == 2
+    assert "--scenes-run" in capsys.readouterr().err

@@ -201,7 +201,7 @@ def _answer(address: str, query: str) -> list[object]:
         place = urlparse(address)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         body = json.dumps({"text": query, "k": K}).encode()
-        head = f"POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        head = "POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         answer = json.loads((await reader.read()).split(b"\r\n\r\n", 1)[1])
         writer.close()

@@ -42,7 +42,7 @@ class WordSearch:
     @property
     def about(self) -> dict[str, Any]:
         sizes = {"images": len(self.captions), "captions": sum(map(len, self.captions.values()))}
-        return {**sizes, "similarity": "csd", "backend": "exact", "calibrated": self.calibrated}
+        return {**sizes, "similarity": "csd", "calibrated": self.calibrated}
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         self._work(query)
@@ -65,6 +65,12 @@ class WordSearch:
             hits = [Hit(f"{item}#{n}", scores[item], scores[item], [said]) for n, (item, said) in enumerate(found)]
             return Answer(name, hits, False, "specific", 0.1, 1.0, _ms(began), [], "captions")
         return self._answer(name, scores, k, "specific", began, [])
+
+    def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
+        return self.image(self._open(self.item(id).id), k, want, id)
+
+    def __len__(self) -> int:
+        return len(self.captions)
 
     def item(self, id: str) -> Item:  # noqa: A002
         if id not in self.captions:

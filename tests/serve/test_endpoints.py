@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from PIL import Image
 
-from halation._errors import InputError
+from halation._errors import HalationError, InputError
 from serving import Client, WordSearch, png
 
 
@@ -39,6 +39,15 @@ def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSea
     described = client().post("/search/image", files={"image": (name, file)}, data={"k": 2}).json()
     assert described["found"] == "captions" and described["hits"][0]["captions"] == [search.captions[name][0]]
     assert described["hits"][0]["image"] is None
+
+
+def test_what_is_like_an_item_needs_no_upload(client: Client, search: WordSearch) -> None:
+    name, one = search.items[9], client()
+    alike = one.get(f"/items/{name}/alike?k=4&want=images").json()
+    assert [hit["id"] for hit in alike["hits"]] == [hit.id for hit in search.like(name, 4, "images").hits]
+    assert one.get(f"/items/{name}/alike").json()["found"] == "captions"
+    assert one.get("/items/nobody/alike").status_code == 404
+    assert one.get(f"/items/{name}/alike?k=101").status_code == 422
 
 
 def test_an_answer_says_nothing_about_the_disk(client: Client, search: WordSearch) -> None:
@@ -224,6 +233,9 @@ def test_an_input_error_of_the_search_is_an_answer_and_a_bug_is_not_a_crash(
     search.fails = InputError("this model cannot read Klingon; ask in English")
     said = one.post("/search", json={"text": "qapla"})
     assert said.status_code == 422 and "Klingon" in said.json()["error"]
+    search.fails = HalationError("Milvus at /home/ann/all.db does not answer")
+    said = one.post("/search", json={"text": "a"})
+    assert said.status_code == 503 and said.json() == {"error": "Milvus at all.db does not answer"}
     search.fails = ZeroDivisionError("secret detail")
     said = one.post("/search", json={"text": "a"})
     assert said.status_code == 500 and "secret" not in said.text and "content-security-policy" in said.headers

@@ -14,14 +14,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 import halation
-from halation._errors import InputError
+from halation._errors import HalationError
 from halation.serve._gate import Gate
 from halation.serve._live import Live, Searcher, opener
 from halation.serve._measures import Gauge
 from halation.serve._observed import Observed
 from halation.serve._page import page_router
 from halation.serve._refusals import Refusal, refused
-from halation.serve._routes import Service, input_error
+from halation.serve._routes import Service, in_words
 from halation.serve._schemas import Problem
 from halation.serve._settings import ServeSettings
 
@@ -47,7 +47,7 @@ def create_app(
         live = Live(search, None, observed)
     service = Service(live, settings, observed)
     observed.gauges += [
-        Gauge("halation_items", "Items in the index.", lambda: len(live.current.items)),
+        Gauge("halation_items", "Items in the index.", lambda: len(live.current)),
         Gauge("halation_index_generation", "Counts the reloads of the index.", lambda: live.generation),
         Gauge("halation_searches_held", "Searches waiting or under way.", lambda: service.searchers.held),
         Gauge("halation_pictures_held", "Pictures waiting or under way.", lambda: service.painters.held),
@@ -86,12 +86,12 @@ def _answer_errors(app: FastAPI, observed: Observed) -> None:
         return refused(Refusal(422, _sentence(error), "invalid"), observed)
 
     async def bad_input(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, InputError)
-        return refused(input_error(error), observed)
+        assert isinstance(error, HalationError)
+        return refused(in_words(error), observed)
 
     app.add_exception_handler(HTTPException, turned_away)
     app.add_exception_handler(RequestValidationError, unfit)
-    app.add_exception_handler(InputError, bad_input)
+    app.add_exception_handler(HalationError, bad_input)
 
 
 def _sentence(error: RequestValidationError) -> str:
@@ -121,6 +121,11 @@ def _describe(app: FastAPI, settings: ServeSettings) -> None:
         for part in parts.values():
             if "k" in part.get("properties", {}):
                 part["properties"]["k"]["maximum"] = settings.max_k
+        for path in document["paths"].values():
+            for operation in path.values():
+                for parameter in operation.get("parameters", ()):
+                    if parameter["name"] == "k":
+                        parameter["schema"]["maximum"] = settings.max_k
         for unused in ("HTTPValidationError", "ValidationError"):
             parts.pop(unused, None)
         if settings.token is not None:

@@ -119,7 +119,7 @@ class Gate:
             raise Refusal(403, "requests from other web pages are not served", "cross_site")
 
     def _check_rate(self, scope: Scope, path: str) -> None:
-        rates = self.searches if path in _EXPENSIVE else self.others
+        rates = self.searches if path in _EXPENSIVE or path.endswith("/alike") else self.others
         seconds = rates.wait(client_key(scope["client"][0] if scope.get("client") else ""))
         if seconds:
             raise Refusal(

@@ -27,9 +27,13 @@ class Searcher(Protocol):
 
     def image(self, picture: Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer: ...
 
+    def like(self, id: str, k: int = 10, want: str = "auto") -> Answer: ...  # noqa: A002
+
     def item(self, id: str) -> Item: ...  # noqa: A002
 
     def picture_bytes(self, id: str, limit: int = 1 << 26) -> bytes | None: ...  # noqa: A002
+
+    def __len__(self) -> int: ...
 
     @property
     def items(self) -> Sequence[str]: ...
@@ -65,7 +69,7 @@ class Live:
             self._under_way = False
         self.current, self.generation = fresh, self.generation + 1
         self._observed.reloads.add("done")
-        _log.info("index %d: %s items", self.generation, f"{len(fresh.items):,}")
+        _log.info("index %d: %s items", self.generation, f"{len(fresh):,}")
         return self.generation
 
 

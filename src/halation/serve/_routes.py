@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 
 import halation
-from halation._errors import InputError
+from halation._errors import HalationError, InputError
 from halation.search import Answer, UnknownItem
 from halation.serve import _schemas as schemas
 from halation.serve._gate import COOKIE, same_secret, session_value
@@ -22,7 +22,7 @@ from halation.serve._refusals import Refusal
 from halation.serve._settings import ServeSettings
 from halation.serve._workers import Workers
 
-__all__ = ["Service", "input_error"]
+__all__ = ["Service", "in_words"]
 
 _PAGE = 100  # items of one listing at most
 _MONTH = 30 * 24 * 3600
@@ -45,9 +45,7 @@ class Service:
         router = APIRouter()
         add = router.add_api_route
         add("/search", self.search, methods=["POST"], response_model=schemas.Found, **_errors())
-        add(
-            "/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(415)
-        )
+        add("/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(415))
         add("/items", self.list_items, methods=["GET"], response_model=schemas.Listing, **_errors())
         add("/items/{id}", self.item, methods=["GET"], response_model=schemas.Shown, **_errors(404))
         add(
@@ -57,6 +55,7 @@ class Service:
             response_class=Response,
             **_errors(404, 415, more=_PICTURE),
         )
+        add("/items/{id}/alike", self.alike, methods=["GET"], response_model=schemas.Found, **_errors(404))
         add("/about", self.about, methods=["GET"], response_model=schemas.About, **_errors())
         add("/health", self.health, methods=["GET"], response_model=schemas.Health, **_errors())
         add("/metrics", self.metrics, methods=["GET"], response_class=Response, **_errors(more=_TEXT))
@@ -89,7 +88,7 @@ class Service:
         search = self.live.current
         ids = search.items[offset : offset + limit]
         items = await self.searchers.run(lambda: [schemas.shown(search.item(name)) for name in ids])
-        return schemas.Listing(total=len(search.items), items=items)
+        return schemas.Listing(total=len(search), items=items)
 
     async def item(self, id: str) -> schemas.Shown:  # noqa: A002
         """One item."""
@@ -111,6 +110,17 @@ class Service:
             return Response(status_code=304, headers=headers)
         return Response(picture.body, media_type=picture.media_type, headers=headers)
 
+    async def alike(
+        self,
+        id: str,  # noqa: A002
+        request: Request,
+        k: Annotated[int, Query(ge=1)] = 10,
+        want: schemas.Want = "auto",
+    ) -> schemas.Found:
+        """What is nearest to an item: a picture's captions, or with want=images its like. Nothing is uploaded."""
+        search, k, name = self.live.current, self._within(k), _decoded(id)
+        return await self._answer("item", lambda: search.like(name, k, want), request)
+
     async def about(self) -> schemas.About:
         """What is being served, and what may be asked of it."""
         told = self.live.current.about
@@ -119,7 +129,6 @@ class Service:
             captions=int(told.get("captions", 0)),
             calibrated=bool(told.get("calibrated", False)),
             similarity=str(told.get("similarity", "")),
-            backend=str(told.get("backend", "")),
             generation=self.live.generation,
             version=halation.__version__,
             max_k=self.settings.max_k,
@@ -129,7 +138,7 @@ class Service:
 
     async def health(self) -> schemas.Health:
         """Whether the server answers; never asks for a token."""
-        return schemas.Health(items=len(self.live.current.items), generation=self.live.generation)
+        return schemas.Health(items=len(self.live.current), generation=self.live.generation)
 
     async def metrics(self) -> Response:
         """Counters and times, as Prometheus reads them."""
@@ -153,7 +162,7 @@ class Service:
         if self.settings.token is None:
             raise Refusal(403, "start the server with a token to reload over HTTP, or send it SIGHUP", "reload")
         generation = await self.live.reload()
-        return schemas.Reloaded(generation=generation, items=len(self.live.current.items))
+        return schemas.Reloaded(generation=generation, items=len(self.live.current))
 
     def close(self) -> None:
         """End the threads."""
@@ -237,12 +246,14 @@ def _errors(*statuses: int, more: dict[int, dict[str, Any]] | None = None) -> di
     return {"responses": {**said, **(more or {})}}
 
 
-def input_error(error: InputError) -> Refusal:
-    """What the search could not do with its input, as an answer: without the folders of the server's disk."""
+def in_words(error: HalationError) -> Refusal:
+    """What the search could not do, as an answer: without the folders of the server's disk."""
     said = without_folders(str(error))
     if isinstance(error, UnknownItem):
         return Refusal(404, said, "unknown_item")
-    return Refusal(422, said, "input")
+    if isinstance(error, InputError):
+        return Refusal(422, said, "input")
+    return Refusal(503, said, "unavailable", {"retry-after": "5"})  # a vector database that has gone away, say
 
 
 def without_folders(words: str) -> str:

@@ -108,7 +108,6 @@ class About(BaseModel):
     captions: int
     calibrated: bool
     similarity: str
-    backend: str
     generation: int = Field(description="Counts the reloads.")
     version: str
     max_k: int

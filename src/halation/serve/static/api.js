@@ -36,10 +36,8 @@ export const about = async () => (await call("about")).json();
 
 export const list = async (offset, limit) => (await call(`items?offset=${offset}&limit=${limit}`)).json();
 
-export const item = async (id) => (await call(`items/${encodeURIComponent(id)}`)).json();
-
-export const picture = async (id, signal) =>
-  (await call(`items/${encodeURIComponent(id)}/image?size=original`, { signal })).blob();
+export const alike = async (id, k, want, signal) =>
+  (await call(`items/${encodeURIComponent(id)}/alike?k=${k}&want=${want}`, { signal })).json();
 
 export const byText = async (text, k, signal) => (await call("search", { ...post({ text, k }), signal })).json();
 

@@ -92,15 +92,18 @@ async function showText(what, signal) {
 }
 
 async function showImage(what, signal) {
-  const file = what.file || new File([await api.picture(what.like, signal)], what.name);
-  if (file.size > about.max_upload) {
-    const words = `${what.name} has ${megabytes(file.size)}; this server takes at most ${megabytes(about.max_upload)}.`;
+  const wanted = ["captions", "images"].filter((side) => about[side] > 0);
+  const pictures = what.k + (what.like ? 1 : 0); // the nearest to a picture of the collection is itself: left out below
+  const sizes = { captions: Math.min(CAPTIONS, about.max_k), images: Math.min(pictures, about.max_k) };
+  if (what.like) showAsked(`items/${encodeURIComponent(what.like)}/image`, what.name);
+  else showAsked(URL.createObjectURL(what.file), what.name);
+  if (what.file?.size > about.max_upload) {
+    const words = `${what.name} has ${megabytes(what.file.size)}; this server takes at most ${megabytes(about.max_upload)}.`;
     throw new api.Failure("refused", words);
   }
-  if (!signal.aborted) showAsked(file, what.name);
-  const wanted = ["captions", "images"].filter((side) => about[side] > 0);
-  const sizes = { captions: Math.min(CAPTIONS, about.max_k), images: Math.min(what.k, about.max_k) };
-  const answers = await Promise.all(wanted.map((side) => api.byImage(file, sizes[side], side, signal)));
+  const find = (side) => (what.like ? api.alike(what.like, sizes[side], side, signal) : api.byImage(what.file, sizes[side], side, signal));
+  const answers = await Promise.all(wanted.map(find));
+  for (const answer of answers) answer.hits = answer.hits.filter((hit) => hit.id !== what.like);
   const titles = { captions: "Captions that fit it", images: "Pictures like it" };
   const section = (answer) => [
     view.divider(titles[answer.found], facts(answer)),
@@ -141,12 +144,12 @@ function greet() {
   $("collection").replaceChildren(...(told.length ? told : ["an empty index"]));
 }
 
-function showAsked(file, name) {
-  if (preview) URL.revokeObjectURL(preview);
-  preview = file ? URL.createObjectURL(file) : "";
-  $("asked").hidden = !file;
+function showAsked(source, name) {
+  if (preview.startsWith("blob:")) URL.revokeObjectURL(preview);
+  preview = source;
+  $("asked").hidden = !source;
   $("asked-name").textContent = name;
-  if (file) $("asked-picture").src = preview;
+  if (source) $("asked-picture").src = source;
   else $("asked-picture").removeAttribute("src");
 }
 
@@ -184,7 +187,7 @@ function reflect() {
   const image = asked.kind === "image";
   if (asked.kind !== "text") query.value = "";
   else if (query.value.trim() !== asked.text) query.value = asked.text;
-  if (!image) showAsked(null, "");
+  if (!image) showAsked("", "");
   query.hidden = image;
   $("clear").hidden = asked.kind === "home";
   document.body.dataset.kind = asked.kind;

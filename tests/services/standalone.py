@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -42,7 +43,7 @@ def install(venv: Path) -> str:
     if ready.is_file():
         return ""
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE, "setuptools"]
-    for step in ([sys.executable, "-m", "venv", str(venv)], pip):
+    for step in ([sys.executable, "-m", "venv", str(venv)], pip, [str(python), str(HERE / "run_milvus.py")]):
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
@@ -88,13 +89,16 @@ class Standalone:
         if wait:
             self.wait()
 
-    def wait(self, seconds: float = 120) -> None:
+    def wait(self, seconds: float = 300) -> None:
         """Wait until it says it is healthy."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"Milvus ended while it started: {self._tail()}")
-            with contextlib.suppress(OSError), urllib.request.urlopen("http://127.0.0.1:9091/healthz", timeout=5) as said:
+            with (
+                contextlib.suppress(OSError),
+                urllib.request.urlopen("http://127.0.0.1:9091/healthz", timeout=5) as said,
+            ):
                 if b"OK" in said.read():
                     return
             time.sleep(0.2)
@@ -110,6 +114,11 @@ class Standalone:
     def stop(self) -> None:
         """End it."""
         self._end(signal.SIGTERM)
+
+    def remove(self) -> None:
+        """End it, and delete its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -4,10 +4,11 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-services lint types pytest bench studies clean
+.PHONY: help demo serve test test-services lint types pytest bench studies clean
 
 help:
 	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k)"
+	@echo "make serve    search what the demo indexed, in the browser (INDEX=folder: another index; PORT=number)"
 	@echo "make test     lint, types and tests"
 	@echo "make test-services   tests against a real Milvus server, which they start and stop (loopback only)"
 	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
@@ -22,6 +23,11 @@ $(READY): pyproject.toml
 
 demo: $(READY)
 	$(BIN)/halation demo $(if $(DATA),--data $(DATA))
+
+IDX = $(or $(INDEX),demo/index)
+serve: $(READY)
+	@test -d $(IDX) || { echo "there is no index at $(IDX): run make demo first, or give INDEX=folder"; exit 2; }
+	$(BIN)/halation serve $(IDX) $(if $(PORT),--port $(PORT))
 
 test: lint types pytest
 

@@ -61,6 +61,17 @@ class Search:
         encoded = self.towers.pictures(self.towers.preprocess(picture)[None])
         return self._answer(name, encoded, "images", side, k, [], start)
 
+    def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
+        """The k items nearest to one of the index (a picture's captions, or with `want` its like), by what is stored.
+
+        Nothing is encoded, so this also answers where the run cannot look at pictures.
+        """
+        asked = self._known(id)[0]
+        side = self._side(want, first="captions" if asked == "images" else "images")
+        start = time.perf_counter()
+        encoded = self.indexes[asked].gaussians(self.indexes[asked].rows([id]))
+        return self._answer(id, encoded, asked, side, k, [], start)
+
     def item(self, id: str) -> Item:  # noqa: A002
         """One item; `UnknownItem` (an InputError) where there is none."""
         side, known = self._known(id)

@@ -1,0 +1,221 @@
+"""The server under load: a second process on loopback, asked by 200 clients for a minute.
+
+The collection is drawn (`scenes`), its model as it is before training: how good the answers are does not change how
+long they take. The client is a few lines over asyncio's streams, because it shares two cores with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import urlopen
+
+import numpy as np
+
+from bench.results import Row
+from halation._tensors import save_tensors
+from halation.build import build_model
+from halation.config import read_recipe, to_toml
+from halation.data import draw_scenes, read_scenes
+from halation.encoders import Vocabulary
+from halation.search import embed, make_index, open_search
+
+PICTURES, CLIENTS, SECONDS, K = 2000, 200, 60, 24
+OVERHEAD_MS, GROWTH_MB = 5.0, 32.0
+
+
+@dataclass
+class Load:
+    """What clients saw: seconds of each answer, and the server's own share of it."""
+
+    times: list[float] = field(default_factory=list)
+    encode: list[float] = field(default_factory=list)
+    search: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def run(seconds: float = SECONDS, clients: int = CLIENTS) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        index, queries = write_index(Path(name))
+        process, address = start(index)
+        try:
+            yield _overhead(index, address, queries)
+            yield from _load(address, queries, clients, seconds)
+            yield _restart(index, address, queries, process)
+        finally:
+            process.kill()
+
+
+def write_index(folder: Path, pictures: int = PICTURES) -> tuple[Path, list[str]]:
+    """An index of drawn scenes, and captions to ask it by."""
+    draw_scenes(folder / "scenes", train=1, dev=1, test=pictures)
+    captions = list(read_scenes(folder / "scenes", "test").captions)
+    recipe, run = read_recipe("scenes_pcme"), folder / "run"
+    run.mkdir()
+    vocabulary = Vocabulary.build(captions)
+    save_tensors(run / "model.safetensors", build_model(recipe, vocabulary, (0, 0)).state_dict())
+    vocabulary.save(run / "vocabulary.json")
+    (run / "config.toml").write_text(to_toml(recipe), encoding="utf-8")
+    (run / "run.json").write_text(json.dumps({"feature_dims": [0, 0], "state": "finished"}), encoding="utf-8")
+    embed(run, folder / "scenes", folder / "embedded", split="test")
+    return make_index(folder / "embedded", folder / "index"), captions
+
+
+def start(index: Path, port: int = 0) -> tuple[subprocess.Popen[str], str]:
+    """`halation serve` in a process of its own, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "halation", "serve", str(index), "--port", str(port), "--rate", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("open "):
+            return process, line.split()[1].rstrip("/")
+    raise RuntimeError("the server did not start")
+
+
+def _overhead(index: Path, address: str, queries: list[str]) -> Row:
+    """One client, turn about with calls of Python in this process: what HTTP adds to an answer."""
+    search = open_search(index)
+    mine, theirs = [], []
+
+    async def turns() -> None:
+        place = urlparse(address)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        for query in (queries * 2)[:600]:
+            began = time.perf_counter()
+            search.text(query, K)
+            theirs.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            await _ask(reader, writer, query, Load())
+            mine.append(time.perf_counter() - began)
+        writer.close()
+
+    asyncio.run(turns())
+    ours, python = (1000 * statistics.median(times[100:]) for times in (mine, theirs))
+    return Row(
+        "serving",
+        f"one client, {PICTURES:,} pictures, k = {K}: p50 of an answer over HTTP",
+        f"{ours:.1f} ms, {ours - python:.1f} ms of it HTTP",
+        f"calling Python: {python:.1f} ms; bar: {OVERHEAD_MS:g} ms more",
+        OVERHEAD_MS / max(ours - python, 1e-3),
+        1.0,
+    )
+
+
+def _load(address: str, queries: list[str], clients: int, seconds: float) -> Iterator[Row]:
+    load, memory = Load(), list[float]()
+    asyncio.run(_crowd(address, queries, clients, seconds, load, memory))
+    count = len(load.times)
+    if load.errors:
+        raise RuntimeError(f"{len(load.errors)} of {count + len(load.errors)} requests failed: {load.errors[0]}")
+    what = f"{clients} clients for {seconds:g} s"
+    yield Row("serving", f"{what}: answers", f"{count:,} ({count / seconds:.0f} a second), no error")
+    yield Row("serving", f"{what}: an answer, waiting included", _spread([1000 * each for each in load.times]))
+    yield Row("serving", f"{what}: of it encoding the query", _spread(load.encode))
+    yield Row("serving", f"{what}: of it searching", _spread(load.search))
+    settled = memory[len(memory) // 6]  # by then every connection and buffer has been used
+    growth = memory[-1] - settled
+    yield Row(
+        "serving",
+        f"{what}: memory of the server",
+        f"{memory[-1]:.0f} MB, {growth:+.1f} MB since {seconds / 6:.0f} s after the start",
+        f"bar: {GROWTH_MB:g} MB more",
+        GROWTH_MB / max(growth, 0.1),
+        1.0,
+    )
+
+
+def _restart(index: Path, address: str, queries: list[str], process: subprocess.Popen[str]) -> Row:
+    """Killed in the middle of its work, and started again on the same index and port."""
+    before = [_answer(address, query) for query in queries[:20]]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    began = time.perf_counter()
+    again, _ = start(index, urlparse(address).port or 0)
+    taken = time.perf_counter() - began
+    try:
+        same = [_answer(address, query) for query in queries[:20]] == before
+    finally:
+        again.kill()
+    if not same:
+        raise RuntimeError("a server that was killed and started again answers differently")
+    return Row("serving", "killed and started again on the same index: first answer after", f"{taken:.1f} s, the same")
+
+
+async def _crowd(
+    address: str, queries: list[str], clients: int, seconds: float, load: Load, memory: list[float]
+) -> None:
+    place, end = urlparse(address), time.perf_counter() + seconds
+
+    async def client(number: int) -> None:
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        turn = number
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            try:
+                await _ask(reader, writer, queries[turn % len(queries)], load)
+            except (OSError, EOFError, ValueError, RuntimeError) as error:
+                load.errors.append(f"{type(error).__name__}: {error}")
+                return
+            load.times.append(time.perf_counter() - began)
+            turn += clients
+        writer.close()
+
+    async def watch() -> None:
+        while time.perf_counter() < end:
+            text = await asyncio.to_thread(lambda: urlopen(f"{address}/metrics").read().decode())
+            memory.append(float(text.split("process_resident_memory_bytes ")[-1].split()[0]) / 2**20)
+            await asyncio.sleep(seconds / 30)
+
+    await asyncio.gather(watch(), *(client(number) for number in range(clients)))
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, query: str, load: Load) -> None:
+    body = json.dumps({"text": query, "k": K}).encode()
+    head = f"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    writer.write(head.encode() + b"\r\n\r\n" + body)
+    status, *headers = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    length = next(int(line.split(":")[1]) for line in headers if line.lower().startswith("content-length"))
+    answer = json.loads(await reader.readexactly(length))
+    if " 200 " not in status:
+        raise RuntimeError(f"{status}: {answer}")
+    load.encode.append(answer["encode_ms"])
+    load.search.append(answer["search_ms"])
+
+
+def _answer(address: str, query: str) -> list[object]:
+    async def once() -> list[object]:
+        place = urlparse(address)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        body = json.dumps({"text": query, "k": K}).encode()
+        head = "POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = json.loads((await reader.read()).split(b"\r\n\r\n", 1)[1])
+        writer.close()
+        return list(answer["hits"])
+
+    return asyncio.run(once())
+
+
+def _spread(milliseconds: list[float]) -> str:
+    p50, p99 = np.percentile(milliseconds, [50, 99])
+    return f"p50 {p50:,.1f} ms, p99 {p99:,.1f} ms"
+
+
+if __name__ == "__main__":  # a shorter run: python -m bench.serve 10 50
+    for row in run(*(float(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else ()):
+        print(" | ".join(cell for cell in row.cells() if cell), flush=True)
+    print(os.cpu_count(), "cores")

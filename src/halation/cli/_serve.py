@@ -1,0 +1,74 @@
+"""`halation serve`: an index over HTTP, with a page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from halation.cli._console import print_line
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(app: typer.Typer) -> None:
+    """Put this file's verbs on the command line."""
+    app.command()(serve)
+
+
+def serve(
+    index: Annotated[Path, typer.Argument(help="An index's folder, written by `halation index`.")],
+    run: Annotated[Path | None, typer.Option(help="The model's run, if it is not where the index says.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; all but loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="HALATION_TOKEN", help="Who does not know it gets nothing (16+ characters).")
+    ] = None,
+    max_k: Annotated[int, typer.Option(help="Most hits in one answer.")] = 100,
+    max_upload_mb: Annotated[float, typer.Option(help="Largest picture that may be sent, MB.")] = 20.0,
+    max_megapixels: Annotated[float, typer.Option(help="Largest picture that is decoded.")] = 50.0,
+    rate: Annotated[float, typer.Option(help="Searches a second of one client; 0 for no limit.")] = 20.0,
+    workers: Annotated[int, typer.Option(help="Threads that encode and search.")] = 1,
+    queue: Annotated[int, typer.Option(help="Searches that may wait; the next gets 503 at once.")] = 256,
+    timeout: Annotated[float, typer.Option(help="Seconds for an answer.")] = 30.0,
+    trusted_proxy: Annotated[
+        list[str] | None, typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what the server does.")] = False,
+) -> None:
+    """Search in the browser and over HTTP: pictures by words, captions by pictures, each with a probability."""
+    from halation.serve import ServeSettings
+    from halation.serve import serve as run_server
+
+    settings = ServeSettings(
+        host=host,
+        port=port,
+        token=token,
+        max_k=max_k,
+        max_upload=int(max_upload_mb * 2**20),
+        max_pixels=int(max_megapixels * 1e6),
+        rate=rate,
+        burst=max(1, round(3 * rate)),
+        workers=workers,
+        queue=queue,
+        timeout=timeout,
+        trusted_proxies=tuple(trusted_proxy or ()),
+    )
+    run_server(
+        index, settings=settings, run=run, ready=_greet(settings.token), log_level="info" if verbose else "warning"
+    )
+
+
+def _greet(token: str | None) -> Any:
+    def ready(address: str, app: Any) -> None:
+        told = app.state.live.current.about
+        parts = [f"{told[side]:,} {side}" for side in ("images", "captions") if told.get(side)] or ["an empty index"]
+        trust = "probabilities calibrated" if told.get("calibrated") else "no calibration: no probabilities"
+        print_line(f"serving {' and '.join(parts)} ({trust})")
+        # after "#", so that no server and no log ever sees it
+        print_line(f"open {address}/{f'#token={token}' if token else ''}")
+        print_line(f"Ctrl-C ends; `kill -HUP {os.getpid()}` reads the index again")
+
+    return ready

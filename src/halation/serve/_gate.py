@@ -1,0 +1,199 @@
+"""The gate every request passes before the application sees it, and every answer on its way out.
+
+It knows nothing of searching: who may come in (host, token), how often, with how much, and which headers an answer
+carries. A plain ASGI wrapper, so that nothing behind it can forget a check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import math
+import time
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from halation.serve._observed import Observed
+from halation.serve._rates import Rates, client_key
+from halation.serve._refusals import Refusal, refused
+from halation.serve._settings import ServeSettings, is_loopback
+from halation.serve._workers import ClientGone
+
+__all__ = ["COOKIE", "Gate", "same_secret", "session_value"]
+
+COOKIE = "halation_session"
+_OPEN = ("/", "/health", "/session", "/openapi.json")  # without a token: nothing here comes from the index
+_EXPENSIVE = ("/search", "/search/image", "/session")  # these take from the searches' bucket
+_CHEAPER = 20  # times as many requests of other kinds: an answer shows dozens of pictures
+_log = logging.getLogger("halation.serve")
+
+_HEADERS = {
+    # no inline script or style, nothing from elsewhere; blob: shows the picture somebody has just dropped
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def session_value(token: str) -> str:
+    """What the page's cookie holds: proof of the token, not the token."""
+    return hmac.new(token.encode(), b"halation session", hashlib.sha256).hexdigest()
+
+
+class Gate:
+    """Host, origin, rate, token, size and time of every request; headers, errors and counts of every answer."""
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings, observed: Observed) -> None:
+        self.app, self.settings, self.observed = app, settings, observed
+        self.searches = Rates(settings.rate, settings.burst)
+        self.others = Rates(settings.rate * _CHEAPER, settings.burst * _CHEAPER)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+        receive = _bounded(receive, self._limit(scope["path"]), self.settings.receive_timeout)
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                present = {name for name, _ in message["headers"]}
+                extra = {**_HEADERS, "cache-control": "no-store"}
+                message["headers"] = [
+                    *message["headers"],
+                    *((n.encode(), v.encode()) for n, v in extra.items() if n.encode() not in present),
+                ]
+            await send(message)
+
+        try:
+            self._check(scope)
+            _keep_encoded_ids(scope)
+            await self.app(scope, receive, send_with_headers)
+        except Refusal as refusal:
+            await refused(refusal, self.observed)(scope, receive, send_with_headers)
+        except ClientGone:
+            status = 499  # nginx's number for it; nobody reads it but the metrics
+        except Exception:
+            _log.exception("%s %s failed", scope["method"], scope["path"])
+            if status == 0:
+                message = "the server made a mistake; it is in its log, and other requests are not affected"
+                await refused(Refusal(500, message, "bug"), self.observed)(scope, receive, send_with_headers)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")  # the template: an id would make a label each
+            self.observed.requests.add(route, _known_method(scope["method"]), str(status))
+            self.observed.seconds.add(time.perf_counter() - began, route)
+
+    def _limit(self, path: str) -> int:
+        return self.settings.max_upload if path == "/search/image" else self.settings.max_body
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse what must not come in."""
+        headers, path = Headers(scope=scope), scope["path"]
+        self._check_place(scope["method"], headers)
+        self._check_rate(scope, path)
+        if path not in _OPEN and not path.startswith("/static/"):
+            self._check_token(headers)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._limit(path):
+            raise _too_large(self._limit(path))
+
+    def _check_place(self, method: str, headers: Headers) -> None:
+        """A web page of somebody else must reach nothing here, be it by a name that points to this machine."""
+        if is_loopback(self.settings.host) and not is_loopback(_host(headers.get("host", ""))):
+            message = "this server answers to its own name only; open it at localhost or 127.0.0.1"
+            raise Refusal(421, message, "host")
+        site = headers.get("sec-fetch-site", "none")  # browsers say it, other clients do not
+        if method not in ("GET", "HEAD") and site not in ("same-origin", "none"):
+            raise Refusal(403, "requests from other web pages are not served", "cross_site")
+
+    def _check_rate(self, scope: Scope, path: str) -> None:
+        rates = self.searches if path in _EXPENSIVE or path.endswith("/alike") else self.others
+        seconds = rates.wait(client_key(scope["client"][0] if scope.get("client") else ""))
+        if seconds:
+            raise Refusal(
+                429,
+                f"too many requests: this server takes {rates.rate:g} a second of one client; "
+                f"try again in {math.ceil(seconds)} s",
+                "rate",
+                {"retry-after": str(math.ceil(seconds))},
+            )
+
+    def _check_token(self, headers: Headers) -> None:
+        token = self.settings.token
+        if token is None:
+            return
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and same_secret(given.strip(), token):
+            return
+        if same_secret(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""), session_value(token)):
+            return
+        raise Refusal(
+            401,
+            'this server asks for a token: send it as "Authorization: Bearer TOKEN"',
+            "token",
+            {"www-authenticate": "Bearer"},
+        )
+
+
+def same_secret(given: str, wanted: str) -> bool:
+    """Whether two secrets are one, in a time that does not tell how much of them agrees."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without port and brackets.
+
+    >>> _host("localhost:8000"), _host("[::1]:8000"), _host("127.0.0.1"), _host("localhost.evil.example:80")
+    ('localhost', '::1', '127.0.0.1', 'localhost.evil.example')
+    """
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+def _keep_encoded_ids(scope: Scope) -> None:
+    """Route items by the path as it was sent: an id may hold a slash, which is %2F there and one segment."""
+    raw = scope.get("raw_path")
+    if raw and scope["path"].startswith("/items/"):
+        scope["path"] = raw.decode("latin-1")
+
+
+def _known_method(method: str) -> str:
+    return method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS") else "other"
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"the request is too large; this server takes at most {limit:,} bytes", "too_large")
+
+
+def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
+    """`receive` that ends a body which grows past its limit or takes too long; afterwards it waits without end."""
+    seen, ended, deadline = 0, False, time.monotonic() + seconds
+
+    async def bounded() -> Message:
+        nonlocal seen, ended
+        if ended:
+            return await receive()  # only the news that the client has gone can come now
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
+        except asyncio.TimeoutError:
+            raise Refusal(408, f"the request did not come in whole within {seconds:g} seconds", "slow") from None
+        seen += len(message.get("body", b""))
+        ended = not message.get("more_body", False)
+        if seen > limit:
+            raise _too_large(limit)
+        return message
+
+    return bounded

@@ -1,0 +1,84 @@
+"""The index being served, and the change to a new one while requests go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from PIL.Image import Image
+
+from halation._errors import HalationError
+from halation.search import Answer, Item
+from halation.serve._observed import Observed
+from halation.serve._refusals import Refusal
+
+__all__ = ["Live", "Searcher", "opener"]
+
+_log = logging.getLogger("halation.serve")
+
+
+class Searcher(Protocol):
+    """What a server asks of a search; `halation.search.Search` is one. Called from several threads."""
+
+    def text(self, query: str, k: int = 10, want: str = "auto") -> Answer: ...
+
+    def image(self, picture: Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer: ...
+
+    def like(self, id: str, k: int = 10, want: str = "auto") -> Answer: ...  # noqa: A002
+
+    def item(self, id: str) -> Item: ...  # noqa: A002
+
+    def picture_bytes(self, id: str, limit: int = 1 << 26) -> bytes | None: ...  # noqa: A002
+
+    def __len__(self) -> int: ...
+
+    @property
+    def items(self) -> Sequence[str]: ...
+
+    @property
+    def about(self) -> dict[str, Any]: ...
+
+
+class Live:
+    """The search in use. A request takes `current` once and keeps it: an old index lives until its last request."""
+
+    def __init__(self, search: Searcher, reopen: Callable[[], Searcher] | None, observed: Observed) -> None:
+        self.current, self.generation = search, 1
+        self._reopen, self._observed, self._under_way = reopen, observed, False
+
+    async def reload(self) -> int:
+        """Open the index again and put it in place; the old one stays where the new one cannot be opened."""
+        if self._reopen is None:
+            raise Refusal(
+                409, "this server was given an open index, not a folder: there is nothing to reload", "reload"
+            )
+        if self._under_way:
+            raise Refusal(409, "a reload is under way already; wait for it", "reload")
+        self._under_way = True
+        try:
+            # a thread of its own: opening takes seconds, and searches must not wait behind it
+            fresh = await asyncio.to_thread(self._reopen)
+        except (HalationError, OSError) as error:
+            self._observed.reloads.add("failed")
+            _log.error("the index was not reloaded, the old one stays: %s", error)
+            raise Refusal(409, f"the index was not reloaded, the old one stays in use: {error}", "reload") from error
+        finally:
+            self._under_way = False
+        self.current, self.generation = fresh, self.generation + 1
+        self._observed.reloads.add("done")
+        _log.info("index %d: %s items", self.generation, f"{len(fresh):,}")
+        return self.generation
+
+
+def opener(folder: Path, run: Path | None) -> Callable[[], Searcher]:
+    """A function that opens an index's folder."""
+
+    def reopen() -> Searcher:
+        from halation.search import open_search
+
+        return open_search(folder, run)
+
+    return reopen

@@ -1,0 +1,137 @@
+"""Pictures that come in and pictures that go out: decoded within limits, shrunk, never taken at their name's word."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image, ImageOps
+
+from halation._errors import InputError
+from halation.serve._refusals import Refusal
+
+__all__ = ["Rendered", "Thumbnails", "decode", "original"]
+
+# what browsers show as it is; a file is one of these if its content says so, whatever its name
+_SHOWN = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
+_DECODED = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")  # JPEG finds MPO, too
+_SMALL = 200_000  # bytes: a file of a thumbnail's size and fewer bytes is its own thumbnail
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A picture ready to send."""
+
+    body: bytes
+    media_type: str
+
+    @property
+    def etag(self) -> str:
+        return f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"'
+
+
+def decode(data: bytes, max_pixels: int) -> Image.Image:
+    """An upload as an upright RGB picture; its size is looked at before its pixels are.
+
+    >>> decode(b"not a picture", 100)
+    Traceback (most recent call last):
+    ...
+    halation.serve._refusals.Refusal: this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file
+    """
+    with _opened(data) as image:
+        width, height = image.size
+    if width * height > max_pixels:
+        raise Refusal(
+            413,
+            f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} million: "
+            "make it smaller",
+            "pixels",
+        )
+    return _read(data)
+
+
+def original(data: bytes, max_pixels: int) -> Rendered:
+    """A file as it is where browsers can show it, otherwise as PNG."""
+    with _opened(data) as image:
+        kind = image.format or ""
+    if kind in _SHOWN:
+        return Rendered(data, _SHOWN[kind])
+    out = BytesIO()
+    decode(data, max_pixels).save(out, "PNG")
+    return Rendered(out.getvalue(), "image/png")
+
+
+class Thumbnails:
+    """Small pictures, the last used ones kept in memory, at most `capacity` bytes of them."""
+
+    def __init__(self, side: int, capacity: int, max_pixels: int) -> None:
+        self.side, self.capacity, self.max_pixels = side, capacity, max_pixels
+        self._kept: OrderedDict[bytes, Rendered] = OrderedDict()
+        self._bytes, self._lock = 0, threading.Lock()
+
+    def of(self, data: bytes) -> tuple[Rendered, bool]:
+        """The thumbnail of a file's content, and whether it was there already."""
+        key = hashlib.blake2b(data, digest_size=16).digest()  # by content: a replaced file has a new thumbnail
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key], True
+        made = self._made(data)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._bytes += len(made.body)
+            while self._bytes > self.capacity and self._kept:
+                self._bytes -= len(self._kept.popitem(last=False)[1].body)
+        return made, False
+
+    def _made(self, data: bytes) -> Rendered:
+        with _opened(data) as image:
+            kind = image.format or ""
+            if kind in _SHOWN and max(image.size) <= self.side and len(data) <= _SMALL:
+                return Rendered(data, _SHOWN[kind])
+            image.draft("RGB", (2 * self.side, 2 * self.side))  # JPEG decodes at a fraction of its size
+            if image.size[0] * image.size[1] > self.max_pixels:
+                raise Refusal(422, "the picture is too large for a thumbnail; ask for the original", "pixels")
+            picture = _loaded(image)
+        picture.thumbnail((self.side, self.side), Image.Resampling.LANCZOS, reducing_gap=2.0)
+        out = BytesIO()
+        picture.save(out, "JPEG", quality=85, optimize=True)
+        return Rendered(out.getvalue(), "image/jpeg")
+
+
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(BytesIO(data), formats=_DECODED)
+    except Image.DecompressionBombError as error:
+        raise Refusal(413, f"the picture is too large: {error}; make it smaller", "pixels") from None
+    except Exception:  # decoders raise anything on hostile bytes
+        raise _unreadable() from None
+
+
+def _read(data: bytes) -> Image.Image:
+    """As every other picture is read, so that the same file finds the same here and at the prompt."""
+    from halation.search import read_picture  # here: it loads torch, which an application over another search spares
+
+    try:
+        return read_picture(data)
+    except InputError:
+        raise _unreadable() from None
+
+
+def _loaded(image: Image.Image) -> Image.Image:
+    """Upright and RGB, from what is open already (and may be decoded at a fraction of its size)."""
+    from halation.data._photos import as_rgb
+
+    try:
+        return as_rgb(ImageOps.exif_transpose(image))
+    except Exception:  # decoders raise anything on hostile bytes
+        raise _unreadable() from None
+
+
+def _unreadable() -> Refusal:
+    message = "this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file"
+    return Refusal(415, message, "undecodable")

@@ -1,0 +1,82 @@
+"""What a server allows, in one frozen place; values that cannot work are refused before anything is opened."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from halation._errors import InputError
+
+__all__ = ["ServeSettings", "is_loopback"]
+
+_SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 16` gives 32
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Where to listen, whom to let in, and how much of anything one request may take.
+
+    >>> ServeSettings().host
+    '127.0.0.1'
+    >>> ServeSettings(host="0.0.0.0")
+    Traceback (most recent call last):
+    ...
+    halation._errors.InputError: host 0.0.0.0 lets other machines in, so a token is needed: give --token (or set
+    HALATION_TOKEN), for example the output of `openssl rand -hex 16`
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    max_k: int = 100  # hits in one answer
+    max_body: int = 256 * 1024  # bytes of a request without a picture: 10,000 words are some 60 kB
+    max_upload: int = 20 * 2**20  # bytes of a request with one
+    max_pixels: int = 50_000_000  # of an uploaded picture; decoded it takes three bytes a pixel
+    rate: float = 20.0  # searches a second of one client, on average; 0 = no limit
+    burst: int = 60  # searches of one client at once; typing makes some
+    workers: int = 1  # threads that encode and search (they share the cores with torch's own)
+    queue: int = 256  # searches that may wait; the next is turned away at once
+    timeout: float = 30.0  # seconds for an answer, waiting included
+    receive_timeout: float = 20.0  # seconds for a request to come in whole
+    shutdown_timeout: float = 15.0  # seconds that a stopping server gives to requests under way
+    thumbnail: int = 512  # longest side of a thumbnail, pixels
+    thumbnail_cache: int = 64 * 2**20  # bytes of thumbnails kept in memory
+    trusted_proxies: tuple[str, ...] = ()  # whose X-Forwarded-For is believed
+
+    def __post_init__(self) -> None:
+        positive = (
+            "max_k", "max_body", "max_upload", "max_pixels", "burst", "workers", "queue", "timeout", "receive_timeout",
+            "shutdown_timeout", "thumbnail",
+        )  # fmt: skip
+        for name in positive:
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be greater than 0")
+        if not self.rate >= 0:
+            raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")
+        if self.token is None:
+            if not is_loopback(self.host):
+                raise InputError(
+                    f"host {self.host} lets other machines in, so a token is needed: give --token (or set "
+                    "HALATION_TOKEN), for example the output of `openssl rand -hex 16`"
+                )
+        elif len(self.token) < _SHORTEST_TOKEN or not self.token.isascii() or not self.token.isprintable():
+            raise InputError(
+                f"the token must have at least {_SHORTEST_TOKEN} printable ASCII characters; "
+                "take the output of `openssl rand -hex 16`"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine only.
+
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("192.168.0.7"), is_loopback("")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

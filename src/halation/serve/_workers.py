@@ -1,0 +1,76 @@
+"""Work that takes the processor, off the event loop, with a queue that has an end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from halation.serve._refusals import Refusal
+
+__all__ = ["ClientGone", "Workers"]
+
+T = TypeVar("T")
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its answer was ready: there is nobody to answer."""
+
+
+class Workers:
+    """Threads that take work in turn; at most `queue` pieces wait, and the next is refused at once with 503.
+
+    A piece of work whose client has gone, or whose time is over, is taken out of the queue if it has not begun.
+    """
+
+    def __init__(self, threads: int, queue: int, timeout: float, name: str) -> None:
+        self.limit, self.timeout, self.name = threads + queue, timeout, name
+        self.held = 0  # waiting or under way
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"halation-{name}")
+
+    async def run(
+        self, work: Callable[..., T], *arguments: Any, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> T:
+        """The result of `work(*arguments)`; `gone()` ends when the client has left."""
+        if self.held >= self.limit:
+            raise Refusal(
+                503,
+                f"the server is busy: {self.held} requests of this kind are waiting already; try again in a moment",
+                "queue_full",
+                {"retry-after": "1"},
+            )
+        future = asyncio.wrap_future(self._submit(work, *arguments))
+        left = None if gone is None else asyncio.ensure_future(gone())
+        try:
+            waited: set[asyncio.Future[Any]] = {future} if left is None else {future, left}
+            await asyncio.wait(waited, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                return future.result()
+            future.cancel()
+            if left is not None and left.done():
+                raise ClientGone
+            raise Refusal(
+                504, f"no answer within {self.timeout:g} seconds; the server is overloaded, try again later", "timeout"
+            )
+        finally:
+            future.cancel()
+            if left is not None:
+                left.cancel()
+
+    def _submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
+        with self._lock:
+            self.held += 1
+        begun = self._threads.submit(work, *arguments)
+        begun.add_done_callback(self._release)  # when the thread is free again, however early the waiting ended
+        return begun
+
+    def _release(self, _: Future[Any]) -> None:
+        with self._lock:
+            self.held -= 1
+
+    def close(self) -> None:
+        """Begin nothing more; what is under way is waited for."""
+        self._threads.shutdown(wait=True, cancel_futures=True)

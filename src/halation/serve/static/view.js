@@ -1,0 +1,189 @@
+// What an answer looks like. Functions from data to elements; no state, no requests.
+
+import { count, el, icon, sentence, tidy } from "./dom.js";
+
+const NOUNS = { images: ["picture", "pictures"], captions: ["caption", "captions"] };
+const AMBIGUITY = {
+  specific: { glow: "tight", name: "A specific", then: "few", verb: "should" },
+  ordinary: { glow: "middling", name: "An ordinary", then: "some", verb: "should" },
+  broad: { glow: "wide", name: "A broad", then: "many different", verb: "can" },
+};
+
+export function percent(probability) {
+  if (probability >= 0.995) return "> 99 %";
+  if (probability < 0.005) return "< 1 %";
+  return `${Math.round(100 * probability)} %`;
+}
+
+function chance(probability) {
+  if (probability >= 0.995) return "above 99 %";
+  if (probability < 0.005) return "below 1 %";
+  return `of ${percent(probability)}`;
+}
+
+export const isKnown = (probability) => probability !== null && probability !== undefined;
+
+export const firstCaption = (hit) => tidy(hit.captions[0] || "");
+
+function bar(probability) {
+  const fill = el("span", { class: "fill" });
+  fill.style.setProperty("--share", probability); // through the object model: the policy forbids style attributes
+  return el("span", { class: "bar", "aria-hidden": "true" }, fill);
+}
+
+export function photo(source, words, className) {
+  const image = el("img", { src: source, alt: words, loading: "lazy", decoding: "async", draggable: "false" });
+  const frame = el("span", { class: className }, image);
+  image.addEventListener("load", () => {
+    frame.classList.add("loaded");
+    frame.classList.toggle("tiny", image.naturalWidth < 160);
+  });
+  image.addEventListener("error", () => {
+    frame.classList.add("gone", "loaded");
+    frame.replaceChildren(icon("gone"), el("span", {}, "This picture is gone from the disk"));
+  });
+  return frame;
+}
+
+function card(hit, open) {
+  const said = firstCaption(hit);
+  const shown = isKnown(hit.probability) ? percent(hit.probability) : "";
+  const name = [said || hit.id, shown && `${shown} likely to match`].filter(Boolean).join(", ");
+  return el(
+    "li",
+    {},
+    el(
+      "button",
+      { class: "card", type: "button", "aria-label": name, "aria-haspopup": "dialog", "data-id": hit.id, onclick: open },
+      photo(hit.image, "", "frame"),
+      shown && el("span", { class: "chance" }, bar(hit.probability), el("span", { class: "percent" }, shown)),
+      el("span", { class: said ? "caption" : "caption nameless" }, said || hit.id),
+    ),
+  );
+}
+
+function line(hit) {
+  const shown = isKnown(hit.probability) ? percent(hit.probability) : "";
+  return el(
+    "li",
+    { class: "line" },
+    el("p", { class: "said" }, firstCaption(hit) || hit.id),
+    shown &&
+      el(
+        "div",
+        {
+          class: "chance", role: "meter", "aria-label": "Probability that it matches", "aria-valuemin": "0",
+          "aria-valuemax": "100", "aria-valuenow": Math.round(100 * hit.probability), "aria-valuetext": shown,
+        },
+        bar(hit.probability),
+        el("span", { class: "percent" }, shown),
+      ),
+  );
+}
+
+export function hits(answer, open) {
+  if (answer.found === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit)));
+  const cards = answer.hits.map((hit, place) => card(hit, () => open(answer.hits, place)));
+  return el("ol", { class: answer.nothing ? "grid faint" : "grid" }, cards);
+}
+
+function ambiguityWords(answer, thing) {
+  const told = AMBIGUITY[answer.ambiguity];
+  return told ? [`${told.name} ${thing}:`, `${told.then} ${NOUNS[answer.found][1]} ${told.verb} fit.`] : null;
+}
+
+function ambiguity(answer, thing) {
+  const words = ambiguityWords(answer, thing);
+  if (!words) return null;
+  return el(
+    "p",
+    { class: "ambiguity", "data-ambiguity": answer.ambiguity },
+    el("span", { class: `glow ${AMBIGUITY[answer.ambiguity].glow}`, "aria-hidden": "true" }),
+    el("span", {}, el("strong", {}, words[0]), ` ${words[1]}`),
+  );
+}
+
+export function facts(answer, total) {
+  const noun = NOUNS[answer.found];
+  const all = count(total, ...noun);
+  const shown = answer.hits.length < total ? `Best ${answer.hits.length.toLocaleString("en")} of ${all}` : all;
+  const took = `${milliseconds(answer.encode_ms)} to read the query, ${milliseconds(answer.search_ms)} to search`;
+  return el("p", { class: "facts", title: took }, `${shown} · ${milliseconds(answer.encode_ms + answer.search_ms)}`);
+}
+
+// how much the query can mean, or why that is not known; beside it what else is to be said
+export function summary(answer, thing, calibrated, ...beside) {
+  const why = !calibrated && el("p", { class: "ambiguity" }, "No probabilities: the model was not calibrated.");
+  const left = ambiguity(answer, thing) || why;
+  return left || beside.length ? el("div", { class: "summary" }, left || el("span"), ...beside) : null;
+}
+
+export const divider = (words, ...beside) => el("div", { class: "divider" }, el("h2", {}, words), ...beside);
+
+const milliseconds = (time) => (time < 10 ? `${time.toFixed(1)} ms` : time < 1000 ? `${Math.round(time)} ms` : `${(time / 1000).toFixed(1)} s`);
+
+export function notes(answer) {
+  if (!answer.notes.length) return null;
+  return el("ul", { class: "notes" }, answer.notes.map((note) => el("li", {}, sentence(note))));
+}
+
+export function nothing(answer, asked) {
+  const best = answer.hits[0];
+  const likely = best && isKnown(best.probability) ? ` The best of them matches with a probability ${chance(best.probability)}.` : "";
+  const closest = answer.found === "captions" ? "closest captions" : "closest pictures";
+  return el(
+    "div",
+    { class: "nothing" },
+    el("span", { class: "hollow", "aria-hidden": "true" }),
+    el("h2", {}, `Nothing here matches “${asked}”.`),
+    el("p", {}, best ? `Below are the ${closest}, in case they help.${likely}` : "The index is empty."),
+  );
+}
+
+export function home(listing, examples, open, ask) {
+  const shown = listing.items.filter((entry) => entry.image);
+  const tiles = shown.map((entry, place) => {
+    const button = el(
+      "button",
+      { class: "tile", type: "button", "aria-label": firstCaption(entry) || entry.id, "aria-haspopup": "dialog", onclick: () => open(shown, place) },
+      photo(entry.image, "", "frame"),
+    );
+    return el("li", {}, button);
+  });
+  return [
+    examples.length > 0 &&
+      el(
+        "div",
+        { class: "examples" },
+        el("h2", {}, "Try"),
+        el("ul", {}, examples.map((words) => el("li", {}, el("button", { class: "chip", type: "button", onclick: () => ask(words) }, words)))),
+      ),
+    tiles.length > 0 && divider("From the collection"),
+    tiles.length > 0 && el("ul", { class: "mosaic" }, tiles),
+    listing.total === 0 && problem("This index is empty.", "Embed some pictures, index them, and reload the server."),
+  ].filter(Boolean);
+}
+
+export function problem(title, words, again) {
+  return el(
+    "div",
+    { class: "problem", role: "alert" },
+    el("h2", {}, title),
+    el("p", {}, words),
+    again && el("button", { class: "button", type: "button", onclick: again }, "Try again"),
+  );
+}
+
+export function skeleton() {
+  const cards = Array.from({ length: 12 }, () => el("li", {}, el("span", { class: "card ghost" }, el("span", { class: "frame" }), el("span", { class: "ghost-line" }))));
+  return el("ul", { class: "grid", "aria-hidden": "true" }, cards);
+}
+
+export function spoken(answer, thing) {
+  const noun = NOUNS[answer.found];
+  if (answer.nothing) return `Nothing here matches. ${count(answer.hits.length, ...noun)} shown that come closest.`;
+  const best = answer.hits[0];
+  const likely = best && isKnown(best.probability) ? ` The best matches with a probability ${chance(best.probability)}.` : "";
+  const words = ambiguityWords(answer, thing);
+  return `${count(answer.hits.length, ...noun)}.${likely}${words ? ` ${words.join(" ")}` : ""}`;
+}

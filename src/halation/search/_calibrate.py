@@ -62,7 +62,7 @@ def calibrate_run(
     relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the
                 images with a caption relevance ≥ near; only where annotations give each caption one image alone
     """
-    trained = open_run(run)
+    trained = open_run(run).in_detail()
     threshold = _threshold(relevance, near)
     dataset, notes = unseen(trained, data, split)
     close = near_ones(dataset, relevance, threshold, progress=progress)

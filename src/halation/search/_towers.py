@@ -35,6 +35,7 @@ class Towers:
     """
 
     def __init__(self, trained: Trained, backbone: str | None = None) -> None:
+        trained = trained.in_detail()  # a gist orders what does not match: an index is asked for what does
         self.trained, self.model = trained, trained.model.to(device_here()).eval()
         self.similarity = _similarity(trained)
         self._text: Any = self.model.text.backbone

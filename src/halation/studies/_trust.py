@@ -89,7 +89,7 @@ def trust(
     measured: list[Measured] = []
     caught: dict[str, float] = {}
     for name, folder, own in given:
-        trained = open_run(own)
+        trained = open_run(own).in_detail()
         splits_of = {split: trained.open(folder, split) for split in (trained.recipe.data.dev, "test")}
         near = {
             kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]

@@ -94,7 +94,10 @@ class Standalone:
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"Milvus ended while it started: {self._tail()}")
-            with contextlib.suppress(OSError), urllib.request.urlopen("http://127.0.0.1:9091/healthz", timeout=5) as said:
+            with (
+                contextlib.suppress(OSError),
+                urllib.request.urlopen("http://127.0.0.1:9091/healthz", timeout=5) as said,
+            ):
                 if b"OK" in said.read():
                     return
             time.sleep(0.2)

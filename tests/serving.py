@@ -104,10 +104,10 @@ class WordSearch:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None
 
 
-def png(width: int, height: int, colour: str = "red") -> bytes:
+def png(width: int, height: int, colour: str | int = "red", mode: str = "RGB") -> bytes:
     """A picture of one colour, as a file's content."""
     out = io.BytesIO()
-    Image.new("RGB", (width, height), colour).save(out, "PNG")
+    Image.new(mode, (width, height), colour).save(out, "PNG")
     return out.getvalue()
 
 

@@ -61,8 +61,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(world: Path) -> Iterator[Served]:
     running = Served(world / "index")
     yield running
-    running.process.kill()
-    running.process.wait()
+    running.client.close()
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(timeout=60) == 0  # it ended when it was asked to
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_bad_input_is_answered_and_the_server_stays(served: Served) -> None:
     long = ask("/search", json={"text": "dog " * 10_000, "k": 100}).json()
     assert "only the first" in long["notes"][0] and len(long["hits"]) == 40
     assert ask("/search/image", files={"image": ("a.jpg", b"text")}).status_code == 415
-    assert ask("/search/image", files={"image": ("a.png", png(9000, 9000))}).status_code == 413
+    assert ask("/search/image", files={"image": ("a.png", png(9000, 9000, 1, "1"))}).status_code == 413
     assert served.client.get("/health").json()["items"] == 120
 
 
@@ -187,7 +188,50 @@ def test_the_page_on_the_real_thing(served: Served, search: Search, browser: Any
     page.context.close()
 
 
-def test_it_ends_when_it_is_asked_to(served: Served) -> None:
-    served.client.close()
-    served.process.send_signal(signal.SIGTERM)
-    assert served.process.wait(timeout=60) == 0
+PHOTOGRAPHS = """
+name = "on features"
+[data]
+features = "features/efflite0"
+[text]
+dim = 8
+hidden = 8
+min_count = 1
+[model]
+head = "pcme"
+dim = 8
+[loss.infonce]
+weight = 1.0
+"""
+
+
+def test_the_page_on_photographs(shared_data: Path, browser: Any, tmp_path: Path) -> None:
+    """A run on features, which cannot look at new pictures: the page shows the photographs, and says what it cannot."""
+    from playwright.sync_api import expect
+
+    run = write_run(tmp_path / "run", recipe=PHOTOGRAPHS, dims=(1280, 128))
+    embed(run, shared_data / "flickr8k", tmp_path / "embedded", split="test", side="both")
+    running = Served(make_index(tmp_path / "embedded", tmp_path / "index"))
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.set_default_timeout(30_000)
+    try:
+        page.goto(f"{running.address}/?q=a+dog#token={TOKEN.replace(' ', '%20')}")
+        expect(page.locator(".card[data-id]")).to_have_count(24, timeout=30_000)
+        decoded = (
+            "images => Promise.all(images.map(async image => { await image.decode(); return image.naturalWidth; }))"
+        )
+        for card in page.locator(".card img").all():
+            card.scroll_into_view_if_needed()
+        widths = page.locator(".card img").evaluate_all(decoded)
+        assert len(widths) == 24 and min(widths) > 0
+        page.locator(".card").first.click()
+        assert page.locator("dialog .whole img").evaluate_all(decoded)[0] > 0
+        page.get_by_role("button", name="Find pictures like it").click()  # from what the index has stored
+        expect(page.get_by_role("heading", name="Captions that fit it")).to_be_visible(timeout=30_000)
+        expect(page.locator(".line")).to_have_count(5)
+        page.locator("#file").set_input_files({"name": "new.png", "mimeType": "image/png", "buffer": png(64, 64)})
+        expect(page.get_by_role("alert").first).to_contain_text("cannot look at new pictures", timeout=30_000)
+        assert str(tmp_path) not in page.content()
+    finally:
+        page.context.close()
+        running.process.kill()
+        running.process.wait()

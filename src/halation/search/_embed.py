@@ -67,6 +67,8 @@ def embed(
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
     towers = Towers(trained, backbone)
     collection = open_source(source, trained, side=side, split=split, root=root)
+    if "images" in collection.entries and not collection.stores:
+        towers.open_eyes()  # a network that cannot look at pictures is known before anything is written
     folder = Path(out)
     said = begin(folder, collection, towers)
     try:
@@ -151,8 +153,6 @@ def _decoded(
         assert entry.place is not None
         return towers.preprocess(read_picture(read_place(source.roots, entry.place), entry.id))
 
-    if batches:
-        towers.open_eyes()  # says at once what is wrong with the network, not of every picture
     pool = ThreadPoolExecutor(workers)
     waiting: deque[tuple[Sequence[Entry], list[Future[Tensor]]]] = deque()
     try:

@@ -97,18 +97,22 @@ def read_place(roots: Sequence[Path], place: Place) -> Path | bytes:
 
 
 def file_of(roots: Sequence[Path], place: Place) -> Path:
-    """The file a place is in, links followed: an InputError where it leaves its root or does not exist."""
+    """The file a place is in, links followed: an InputError where it leaves its root or does not exist.
+
+    Strings, not paths, within: every hit of every search comes through here.
+    """
     if not 0 <= place.root < len(roots):
         raise InputError(f"{place.name}: there is no root {place.root}; was the list of items edited?")
-    root = os.path.realpath(roots[place.root])
-    path = Path(root) / place.name  # an absolute name would replace the root: the check below finds it outside
+    root = str(roots[place.root])  # links were resolved when it was recorded
+    path = os.path.join(root, place.name)  # noqa: PTH118  # an absolute name replaces the root, and is found outside
     try:
         real = os.path.realpath(path)
+        there = os.path.isfile(real)  # noqa: PTH113
     except ValueError:  # a null character
         raise InputError(f"{place.name!r} is no name of a file") from None
-    if not Path(real).is_relative_to(root):
+    if not real.startswith(root.rstrip(os.sep) + os.sep):
         raise InputError(f"{path} leaves {root}; only what lies below it is read")
-    if not Path(real).is_file():
+    if not there:
         raise InputError(f"{path} does not exist")
     return Path(real)
 

@@ -89,7 +89,7 @@ def _lines(trust: Trust) -> list[str]:
     if abstention.threshold is None:
         told = f"; no threshold is right {sure} of the time, so it is never said"
     bound = (
-        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} − {conformal.shape.slope:.2g} · x, x: ln σ"
+        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} {-conformal.shape.slope:+.2g} · x, x: ln σ"
     )
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",

@@ -9,7 +9,9 @@ from pathlib import Path
 from bench.results import Row, markdown
 from halation._files import write_text
 
-PARTS = ("package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "serve")
+PARTS = (
+    "package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index", "serve",
+)  # fmt: skip
 
 
 def main() -> None:

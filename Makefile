@@ -4,11 +4,12 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types pytest bench studies clean
+.PHONY: help demo test test-services lint types pytest bench studies clean
 
 help:
 	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k)"
 	@echo "make test     lint, types and tests"
+	@echo "make test-services   tests against a real Milvus server, which they start and stop (loopback only)"
 	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
 	@echo "make studies  write the tables and plots of docs/ again (hours; DATA=folder with coco_eval and flickr8k)"
 	@echo "make clean    remove the environment and all caches"
@@ -34,6 +35,11 @@ types: $(READY)
 pytest: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal   # two workers, two cores
 
+MILVUS_VENV ?= .venv-milvus
+test-services: $(READY)   # skips, and says why, where milvus==2.3.5 cannot be had
+	HALATION_MILVUS_VENV=$(MILVUS_VENV) OMP_NUM_THREADS=1 $(BIN)/python tests/services/standalone.py \
+		$(abspath $(BIN))/python -m pytest tests/services
+
 bench: $(READY)
 	$(BIN)/python -m bench
 
@@ -44,5 +50,5 @@ studies: $(READY)
 	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.results import Row, markdown
 from halation._files import write_text
 
-PARTS = ("package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training")
+PARTS = ("package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index")
 
 
 def main() -> None:

@@ -13,6 +13,9 @@ from hypothesis import settings
 settings.register_profile("halation", deadline=None, derandomize=True)
 settings.load_profile("halation")
 
+# these start a server; `make test-services` runs them
+collect_ignore = [] if {"HALATION_MILVUS_PYTHON", "HALATION_MILVUS_MISSING"} & os.environ.keys() else ["services"]
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

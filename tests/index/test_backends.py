@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from index_contract import BackendContract, some_points
 
 from halation.index import Backend, Exact, Faiss, Milvus, Settling
+from index_contract import BackendContract, some_points
 
 
 class TestExact(BackendContract):

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -42,7 +43,7 @@ def install(venv: Path) -> str:
     if ready.is_file():
         return ""
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE, "setuptools"]
-    for step in ([sys.executable, "-m", "venv", str(venv)], pip):
+    for step in ([sys.executable, "-m", "venv", str(venv)], pip, [str(python), str(HERE / "run_milvus.py")]):
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
@@ -88,7 +89,7 @@ class Standalone:
         if wait:
             self.wait()
 
-    def wait(self, seconds: float = 120) -> None:
+    def wait(self, seconds: float = 300) -> None:
         """Wait until it says it is healthy."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -113,6 +114,11 @@ class Standalone:
     def stop(self) -> None:
         """End it."""
         self._end(signal.SIGTERM)
+
+    def remove(self) -> None:
+        """End it, and delete its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

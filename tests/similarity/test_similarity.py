@@ -179,6 +179,7 @@ def test_an_l2_index_over_the_points_ranks_exactly_as_the_similarity(name: str, 
     s = getattr(similarity, name)
     distances = torch.cdist(s.query_points(a), s.points(b), compute_mode="donot_use_mm_for_euclid_dist")
     assert torch.equal(distances.argsort(dim=1), s(a, b).argsort(dim=1, descending=True))
+    torch.testing.assert_close(s.from_squared(a, distances.square()), s(a, b), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [*INDEXED, *DENSITIES])

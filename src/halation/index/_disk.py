@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import halation
-from halation._errors import InputError
-from halation._files import read_json, write_text
+from halation._errors import HalationError, InputError
+from halation._files import read_json
 from halation.gaussian import Gaussian
 from halation.index._backend import Backend
 from halation.index._choose import choose
@@ -31,14 +32,9 @@ from halation.similarity import Similarity
 __all__ = ["Saved", "read_index", "write_index"]
 
 FORMAT = 1
-_HEAD, _GAUSSIANS, _ITEMS, _FORM, _BACKEND = (
-    "index.json",
-    "gaussians.safetensors",
-    "items.safetensors",
-    "form.safetensors",
-    "backend",
-)
-_DATA, _PARTIAL = "data-", ".partial-"
+_HEAD, _BACKEND = "index.json", "backend"
+_GAUSSIANS, _ITEMS, _FORM = "gaussians.safetensors", "items.safetensors", "form.safetensors"
+_DATA = "data-"
 
 
 @dataclass
@@ -59,25 +55,26 @@ def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
         raise InputError(f"{target} is a file, or the folder it should lie in does not exist; name a new folder")
     target.mkdir(exist_ok=True)
     before = _data_of(target)
-    partial = target / f"{_PARTIAL}{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    data = target / f"{_DATA}{partial.name[-8:]}"
+    data = target / f"{_DATA}{os.getpid()}-{uuid.uuid4().hex[:8]}"
     try:
-        partial.mkdir()
-        _write_data(saved.gallery, partial)
-        head["files"] = {path.relative_to(partial).as_posix(): _seal(path) for path in sorted(_files(partial))}
+        data.mkdir()
+        _write_data(saved.gallery, data)
+        head["files"] = {path.relative_to(data).as_posix(): _seal(path) for path in sorted(_files(data))}
         head["data"] = data.name
-        partial.rename(data)
-        write_text(target / _HEAD, json.dumps(head, indent=1, ensure_ascii=False) + "\n")
+        (data / _HEAD).write_text(json.dumps(head, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        _sync(data / _HEAD)
+        (data / _HEAD).replace(target / _HEAD)  # before this line the folder holds the old index, after it the new one
         _sync(target)
     except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
         if _data_of(target) != data.name:
             shutil.rmtree(data, ignore_errors=True)
-        if isinstance(error, OSError):
+        with contextlib.suppress(OSError):
+            target.rmdir()  # if nothing is in it
+        if isinstance(error, OSError) and not isinstance(error, HalationError):
             raise InputError(f"{target} could not be written ({error}); what was there before is untouched") from None
         raise
-    for path in target.iterdir():
-        if path.name == before or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
+    for path in target.glob(f"{_DATA}*"):  # the old one, and what savers that were killed left behind
+        if path.name == before or (path.name != data.name and not _alive(path.name.split("-")[1])):
             shutil.rmtree(path, ignore_errors=True)
 
 

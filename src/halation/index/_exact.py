@@ -17,6 +17,7 @@ _FILE = "points.safetensors"
 class Exact:
     """All distances by blocked matrix products: no approximation, nothing to tune, time in proportion to the size.
 
+    >>> import numpy as np
     >>> backend = Exact()
     >>> backend.add(np.array([3, 5]), np.array([[0.0, 0.0], [1.0, 0.0]], np.float32))
     >>> backend.search(np.array([[0.9, 0.0]], np.float32), k=1)[0]

@@ -73,8 +73,11 @@ class Faiss:
         short = np.flatnonzero(keys[:, min(k, self._index.ntotal) - 1] < 0)
         if len(short):
             keys[short], squared[short] = self._ask(padded[short], k, self._index.nlist)
-        squared = np.where(keys < 0, np.inf, np.maximum(squared, 0)).astype(np.float32)
-        return by_distance(keys, squared)
+        np.maximum(squared, 0, out=squared)
+        if k > self._index.ntotal:
+            squared[keys < 0] = np.inf
+        equals = k > 1 and bool((squared[:, 1:] == squared[:, :-1]).any())  # faiss has its own order among them
+        return by_distance(keys, squared) if equals else (keys, squared)
 
     def _ask(self, padded: Points, k: int, probes: int) -> tuple[Keys, Points]:
         parameters = faiss.SearchParametersIVF(nprobe=probes) if self._is_ivf else None

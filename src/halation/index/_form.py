@@ -54,8 +54,9 @@ class Form:
 
     def query_points(self, queries: Gaussian) -> Points:
         """What is asked, (q, d')."""
-        plain = self._by.query_points(queries).numpy().astype(np.float32)
-        return self._with(plain - (0 if self.origin is None else self.origin), np.zeros(len(plain)))
+        plain: Points = self._by.query_points(queries).numpy().astype(np.float32, copy=False)
+        moved = plain if self.origin is None else plain - self.origin
+        return self._with(moved, np.zeros(len(plain))) if self._penalty else moved
 
     def _with(self, points: Points, last: FloatArray) -> Points:
         if not self._penalty:

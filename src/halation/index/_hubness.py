@@ -28,7 +28,7 @@ class Hubness:
                   "dual_softmax": ½ τ log Σ_bank exp(score / τ), the item's side of a softmax over both (Cheng et al.,
                   2021; Smith et al., ICLR 2017)
     bank          queries like those to come, never the ones that are measured
-    temperature   τ; None: half the standard deviation of the scores between the bank and the first items
+    temperature   τ; None: a quarter of the standard deviation of the scores between the bank and the first items
     centre        taken off, so that scores stay where they were on the whole
 
     The query's own side of both corrections is the same for all items and moves no rank, so it is left out.
@@ -52,7 +52,7 @@ class Hubness:
         temperature = self.temperature
         if temperature is None:
             some = items[:: max(1, len(items) * len(self.bank) // _BLOCK)]
-            temperature = max(0.5 * float(similarity(self.bank, some).std(correction=0)), 1e-12)
+            temperature = max(0.25 * float(similarity(self.bank, some).std(correction=0)), 1e-12)
         begun = Hubness(self.kind, self.bank, self.neighbours, temperature)
         centre = float(begun.penalties(similarity, items).mean())
         return Hubness(self.kind, self.bank, self.neighbours, temperature, centre)

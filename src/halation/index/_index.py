@@ -148,7 +148,7 @@ class Index:
         rows, scores = np.full((len(asked), k), -1, np.int64), np.full((len(asked), k), -np.inf, np.float32)
         for start in range(0, len(asked) if k else 0, _QUERIES):
             part = slice(start, start + _QUERIES)
-            rows[part], scores[part] = self._search(asked[part], k, factor)
+            rows[part], scores[part] = self._search(asked if len(asked) <= _QUERIES else asked[part], k, factor)
         ids = [self._gallery.store.names_at(row[row >= 0]) for row in rows]
         return Ranking(ids, scores, rows, self._probabilities(rows, scores))
 

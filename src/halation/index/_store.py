@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -93,13 +94,15 @@ def _gaussian(columns: dict[str, Points]) -> Gaussian:
 
 def checked(gaussians: Gaussian, what: str, names: Sequence[str] | None = None) -> Gaussian:
     """Finite, in float32, on the CPU, outside any graph; the error names the item."""
-    plain = gaussians.detach().to("cpu", torch.float32)
-    for part, values in (("mean", plain.mean), ("log_var", plain.log_var)):
-        if values is None or bool(torch.isfinite(values.sum())):
+    parts = [part for part in (gaussians.mean, gaussians.log_var) if part is not None]
+    if any(part.requires_grad or part.dtype != torch.float32 or part.device.type != "cpu" for part in parts):
+        gaussians = gaussians.detach().to("cpu", torch.float32)
+    for part, values in (("mean", gaussians.mean), ("log_var", gaussians.log_var)):
+        if values is None or math.isfinite(values.sum().item()):
             continue
         wrong = torch.nonzero(~torch.isfinite(values).all(dim=1))
         if len(wrong):
             row = int(wrong[0])
             which = f"{what} {row}" if names is None else f"{what} {names[row]!r}"
             raise InputError(f"the {part} of {which} is not finite; was the model's output sound?")
-    return plain
+    return gaussians

@@ -55,6 +55,8 @@ class Table:
         """Where keys of any shape are among the ascending ones; −1 for those that are not there."""
         if not len(self.keys):
             return np.full(np.shape(keys), -1, np.int64)
+        if self.keys[-1] == len(self.keys) - 1 and self.keys[0] == 0:  # 0, 1, 2, …: nothing was ever dropped
+            return np.where(keys < len(self.keys), keys, -1)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[place] == keys, place, -1)
 

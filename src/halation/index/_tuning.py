@@ -15,6 +15,7 @@ from halation.index._nearest import overlap
 __all__ = ["AT", "as_recall", "n_lists", "tune"]
 
 AT = 10  # recall is that of the ten best
+_ROUNDING = 1e-6
 _CAREFUL = 2.0  # standard errors between what is measured and what is promised
 
 
@@ -44,7 +45,7 @@ def tune(
     def enough(probes: int) -> bool:
         shares = overlap(search(tuned_on, probes), truth)
         error = float(shares.std()) / math.sqrt(len(shares))
-        return float(shares.mean()) - _CAREFUL * error >= min(target, 1 - 1e-6)
+        return float(shares.mean()) - _CAREFUL * error >= target - _ROUNDING
 
     probes = 1
     while probes < most and not enough(probes):
@@ -55,7 +56,7 @@ def tune(
         low, high = (low, middle) if enough(middle) else (middle, high)
     truth = exact(held_out)
     recall = float(np.mean(overlap(search(held_out, high), truth)))
-    while recall < target and high < most:
+    while recall < target - _ROUNDING and high < most:
         high = min(most, high + max(1, high // 4))
         recall = float(np.mean(overlap(search(held_out, high), truth)))
     return {"probes": high, "recall": round(recall, 5), "measured_on": len(held_out)}

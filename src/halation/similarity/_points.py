@@ -51,7 +51,7 @@ def _csd_query_points(g: Gaussian) -> Tensor:
 
 
 def _minus_spread(g: Gaussian) -> Tensor:
-    return -g.to(widen(g.mean).dtype).var.sum(dim=1)
+    return widen(g.mean.new_zeros(len(g))) if g.log_var is None else -widen(g.log_var).exp().sum(dim=1)
 
 
 @indexed(_csd_points, _csd_query_points, own=_minus_spread)

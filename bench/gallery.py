@@ -1,0 +1,86 @@
+"""Embeddings to search in: a model trained on Flickr8k, a mixture fitted to what it gives, and independent normals."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import faiss
+import numpy as np
+import torch
+
+from halation.build import open_run, train_recipe
+from halation.config import read_recipe
+from halation.gaussian import Gaussian
+from halation.relevance import Truth
+
+ROOT = Path(__file__).resolve().parents[1]
+FLICKR8K = ROOT.parent / "shared" / "data" / "flickr8k"
+SETTINGS = ("model.dim=128", "train.epochs=6")
+RUN = "HALATION_BENCH_RUN"  # a run that is there already, of 128 dimensions
+
+
+@cache
+def embedded() -> dict[str, tuple[Gaussian, Gaussian, Truth]] | None:
+    """Images, captions and truth by split, of PCME++ at 128 dimensions, trained for a minute; None without the data."""
+    if not FLICKR8K.is_dir():
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(os.environ.get(RUN, f"{name}/run"))
+        if not folder.is_dir():
+            train_recipe(read_recipe(ROOT / "recipes" / "flickr8k_pcmepp.toml", SETTINGS), FLICKR8K, folder)
+        run = open_run(folder)
+        found = {}
+        for split in ("train", "dev", "test"):
+            data = run.open(FLICKR8K, split)
+            images, captions = run.encode(data)
+            assert isinstance(images, Gaussian)
+            assert isinstance(captions, Gaussian)
+            found[split] = images, captions, data.truth
+    return found
+
+
+def whole(side: int) -> Gaussian:
+    """All images (0) or all captions (1)."""
+    found = embedded()
+    assert found is not None
+    return Gaussian.cat([found[split][side] for split in ("train", "dev", "test")])
+
+
+class Mixture:
+    """Normals with full covariances around the centres k-means finds, their weights the sizes of the clusters."""
+
+    def __init__(self, points: Gaussian, clusters: int) -> None:
+        means = points.mean.numpy()
+        fit = faiss.Kmeans(means.shape[1], clusters, niter=20, seed=0, min_points_per_centroid=1)
+        fit.train(means)
+        cluster = fit.index.search(means, 1)[1][:, 0]
+        self._weights = np.bincount(cluster, minlength=clusters) / len(means)
+        self._parts = [self._normal(means[cluster == number]) for number in range(clusters)]
+        self._log_vars = points.log_var
+
+    @staticmethod
+    def _normal(members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        covariance = np.cov(members.T.astype(np.float64)) + 1e-4 * np.eye(members.shape[1])
+        return members.mean(axis=0), np.linalg.cholesky(covariance).astype(np.float32)
+
+    def draw(self, n: int, seed: int) -> Gaussian:
+        """n Gaussians: means from the mixture, brought to length 1 as the model's are; variances of real items."""
+        generator = np.random.default_rng(seed)
+        cluster = generator.choice(len(self._parts), size=n, p=self._weights)
+        means = np.empty((n, len(self._parts[0][0])), np.float32)
+        for number, (centre, root) in enumerate(self._parts):
+            rows = np.flatnonzero(cluster == number)
+            means[rows] = generator.standard_normal((len(rows), len(centre)), np.float32) @ root.T + centre
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        assert self._log_vars is not None
+        chosen = torch.from_numpy(generator.integers(len(self._log_vars), size=n))
+        return Gaussian(torch.from_numpy(means), self._log_vars[chosen])
+
+
+def normals(n: int, dim: int, seed: int) -> Gaussian:
+    """Independent normals, with one variance: the worst case for any index, as nothing is near to anything."""
+    generator = torch.Generator().manual_seed(seed)
+    return Gaussian(torch.randn(n, dim, generator=generator), torch.full((n, dim), -5.0))

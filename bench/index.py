@@ -1,0 +1,214 @@
+"""Searching: recall, latency, build, load and growth of an index; what hubness correction gains; Milvus."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import torch
+
+from bench import milvus
+from bench.gallery import Mixture, embedded, normals, whole
+from bench.measuring import peak_mb
+from bench.results import Row
+from halation.evaluation import evaluate
+from halation.gaussian import Gaussian
+from halation.index import Exact, Faiss, Index
+from halation.index._nearest import nearest, overlap
+from halation.index._tuning import n_lists, tune
+
+GROUP = "index"
+MILLION, QUERIES, TARGET = 1_000_000, 1000, 0.99
+
+
+def run() -> Iterator[Row]:
+    if embedded() is None:
+        yield Row(GROUP, "recall, latency, hubness, Milvus", "not measured: Flickr8k is not at hand")
+        return
+    yield from _real()
+    yield from _hubness()
+    images, captions = Mixture(whole(0), 32), Mixture(whole(1), 64)
+    queries = captions.draw(QUERIES, seed=1)
+    yield from _worst()
+    yield from milvus.rows(GROUP, images.draw(100_000, seed=2), queries)
+    latencies = {}
+    for n in (10_000, 100_000):
+        latencies[n] = _latency(Index(_names(n), images.draw(n, seed=2)), queries)
+    yield from _million(images.draw(MILLION, seed=2), queries, latencies)
+
+
+def _names(n: int) -> list[str]:
+    return [f"image{number}.jpg" for number in range(n)]
+
+
+def _recall(index: Index, items: Gaussian, queries: Gaussian) -> float:
+    truth = Exact()
+    truth.add(np.arange(len(items)), index._gallery.form.points(items, np.zeros(len(items)), []))
+    keys, _ = truth.search(index._gallery.form.query_points(queries), 10)
+    return float(overlap(index.search(queries, 10).rows, keys).mean())
+
+
+def _said(index: Index) -> str:
+    tuning = index.meta["tuning"]
+    return "flat" if tuning["structure"] == "flat" else f"{tuning['probes']} of {tuning['lists']} lists"
+
+
+def _real() -> Iterator[Row]:
+    images, captions = whole(0), whole(1)
+    some = torch.randperm(len(captions), generator=torch.Generator().manual_seed(0))[:2000]
+    cases: list[tuple[str, Gaussian, Gaussian, Any]] = [
+        ("8,000 images by 2,000 captions, auto", images, captions[some], Faiss()),
+        ("the same, lists forced", images, captions[some], Faiss(flat_below=1000)),
+        ("40,000 captions by 2,000 images, auto", captions, images[:2000], Faiss()),
+    ]
+    for what, items, queries, backend in cases:
+        index = Index(_names(len(items)), items, backend=backend)
+        recall = _recall(index, items, queries)
+        shown = f"{recall:.4f} ({_said(index)})"
+        yield Row(GROUP, f"recall@10, Flickr8k: {what}", shown, f"bar: {TARGET}", recall / TARGET, 1)
+
+
+def _hubness() -> Iterator[Row]:
+    found = embedded()
+    assert found is not None
+    images, captions, truth = found["test"]
+    banks = found["train"][1], found["train"][0]  # captions ask for images, images for captions
+    sums = {}
+    for kind in (None, "csls", "dual_softmax"):
+        i2t = _all_scores(Index(_names(len(captions)), captions, hubness=kind, queries=banks[1]), images)  # type: ignore[arg-type]
+        t2i = _all_scores(Index(_names(len(images)), images, hubness=kind, queries=banks[0]), captions).T  # type: ignore[arg-type]
+        names = ("R@1", "R@5", "R@10")
+        there = evaluate(i2t, truth, names, resamples=0).i2t
+        back = evaluate(t2i, truth, names, resamples=0).t2i
+        sums[kind] = sum(there[name] + back[name] for name in names)
+        shown = ", ".join(f"{name} {there[name]:.1f}/{back[name]:.1f}" for name in names)
+        against = "" if kind is None else f"without: rsum {sums[None]:.1f}"
+        yield Row(
+            GROUP,
+            f"hubness correction {kind or 'none'}, Flickr8k test, bank: the training queries",
+            f"{shown}, rsum {sums[kind]:.1f}",
+            against,
+            None if kind is None else sums[kind] / sums[None],
+        )
+
+
+def _all_scores(index: Index, queries: Gaussian) -> np.ndarray:
+    found = index.search(queries, len(index))
+    scores = np.empty_like(found.scores)
+    np.put_along_axis(scores, found.rows, found.scores, axis=1)
+    return scores
+
+
+def _latency(index: Index, queries: Gaussian) -> float:
+    """The median of single queries, in seconds."""
+    return _median([lambda i=i: index.search(queries[i], 10) for i in range(300)])  # type: ignore[misc]
+
+
+def _median(calls: list[Callable[[], Any]]) -> float:
+    taken = []
+    for call in calls:
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken[20:]))
+
+
+def _worst() -> Iterator[Row]:
+    n = 100_000
+    items, queries = normals(n, 128, 0), normals(500, 128, 1)
+    start = time.perf_counter()
+    index = Index(_names(n), items)
+    built = time.perf_counter() - start
+    recall, latency = _recall(index, items, queries), _latency(index, queries)
+    yield Row(
+        GROUP,
+        "independent normals, 100,000 × 128, the worst case of any index",
+        f"recall@10 {recall:.4f} ({_said(index)}), {1e3 * latency:.2f} ms a query, built in {built:.0f} s",
+    )
+
+
+def _million(items: Gaussian, queries: Gaussian, latencies: dict[int, float]) -> Iterator[Row]:
+    what = "1,000,000 × 128 from a mixture fitted to Flickr8k's images"
+    start = time.perf_counter()
+    index = Index(_names(MILLION), items)
+    built = time.perf_counter() - start
+    recall = _recall(index, items, queries)
+    tuning = index.meta["tuning"]
+    ours = f"{recall:.4f} ({_said(index)}; {tuning['recall']:.4f} when tuned on {tuning['on']})"
+    yield Row(GROUP, f"recall@10, {what}, by captions of another", ours, f"bar: {TARGET}", recall / TARGET, 1)
+    yield Row(GROUP, "— build: train, add, tune", f"{built:.0f} s")
+    latencies[MILLION] = _latency(index, queries)
+    yield from _beside_plain(index, items, queries)
+    yield from _load(index)
+    sizes = sorted(latencies)
+    slope, _ = np.polyfit([math.log(n) for n in sizes], [math.log(latencies[n]) for n in sizes], 1)
+    shown = ", ".join(f"{n:,}: {1e3 * latencies[n]:.2f} ms" for n in sizes)
+    yield Row(GROUP, "— latency of a query by size (k = 10, median), growth exponent", f"{shown}; n^{slope:.2f}")
+
+
+def _beside_plain(index: Index, items: Gaussian, queries: Gaussian) -> Iterator[Row]:
+    """Probabilistic search against faiss itself on the means alone, both tuned to the same recall."""
+    means, asked = items.mean.numpy(), queries.mean.numpy()
+    plain = faiss.IndexIVFFlat(faiss.IndexFlatL2(128), 128, n_lists(len(means)))
+    plain.cp.niter, plain.cp.max_points_per_centroid = 10, 64
+    plain.train(means[np.random.default_rng(0).choice(len(means), min(len(means), 64 * plain.nlist), replace=False)])
+    plain.add(means)
+
+    def search(points: np.ndarray, probes: int) -> np.ndarray:
+        return plain.search(points, 10, params=faiss.SearchParametersIVF(nprobe=probes))[1]
+
+    def exact(points: np.ndarray) -> np.ndarray:
+        return nearest([(np.arange(len(means)), means)], points, 10)[0]
+
+    probes = tune(search, exact, asked, plain.nlist, index.meta["tuning"]["recall"])["probes"]
+    faster = {"ours": math.inf, "plain": math.inf}
+    for _ in range(3):  # turn about: what slows one slows both
+        faster["ours"] = min(faster["ours"], _latency(index, queries))
+        one = [lambda i=i: search(asked[i : i + 1], probes) for i in range(300)]  # type: ignore[misc]
+        faster["plain"] = min(faster["plain"], _median(one))
+    ours, theirs = 1e3 * faster["ours"], 1e3 * faster["plain"]
+    yield Row(
+        GROUP,
+        "— probabilistic search (129 numbers a point, padded to 136), k = 10, median",
+        f"{ours:.2f} ms ({_said(index)})",
+        f"plain faiss on the means at equal recall: {theirs:.2f} ms ({probes} of {plain.nlist} lists)",
+        theirs / ours,
+        round(1 / 1.15, 2),
+    )
+
+
+def _load(index: Index) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        start = time.perf_counter()
+        index.save(f"{name}/idx")
+        saved = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in Path(name).rglob("*") if path.is_file())
+        times = []
+        for verify in (False, True):
+            start = time.perf_counter()
+            Index.load(f"{name}/idx", verify=verify)
+            times.append(time.perf_counter() - start)
+        opened, searched = (peak_mb(_open, f"{name}/idx", searches) for searches in (0, 300))
+    yield Row(
+        GROUP,
+        f"— save and load ({size / 2**30:.1f} GB)",
+        f"saved in {saved:.1f} s; loaded in {times[0]:.2f} s, with every checksum compared in {times[1]:.1f} s",
+    )
+    yield Row(GROUP, "— memory when loaded, mapped", f"{opened:.0f} MB; after 300 searches {searched:.0f} MB")
+
+
+def _open(ready: Callable[[], None], folder: str, searches: int) -> None:
+    import halation.index  # its libraries are not the index
+
+    generator = torch.Generator().manual_seed(0)
+    halation.index.Index(["a"], torch.zeros(1, 8)).search(torch.zeros(1, 8), 1)
+    ready()
+    index = halation.index.Index.load(folder, verify=False)
+    for _ in range(searches):
+        index.search(torch.nn.functional.normalize(torch.randn(1, index.dim, generator=generator)), 10)

@@ -48,6 +48,8 @@ studies: $(READY)
 	$(BIN)/halation study positives --data $(SETS)/coco_eval --out docs/studies
 	$(BIN)/halation study humans --data $(SETS)/flickr8k --out docs/studies
 	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
+	$(BIN)/halation demo
+	$(BIN)/halation study trust --scenes demo/scenes --scenes-run demo/scenes_pcme --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
 
 clean:
 	rm -rf $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

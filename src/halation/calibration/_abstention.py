@@ -40,6 +40,7 @@ class Abstention:
     threshold   evidence below it: nothing here matches. None: this model cannot tell with the precision asked for, or
                 worse scores would speak for a match
     precision   asked for, where half of the queries have a match
+    found       share of the queries with a match that are answered, where it was fitted: the price of the precision
 
     >>> best = np.array([[0.9], [0.8], [0.3], [0.2]])
     >>> abstention = Abstention.fit(best, [True, True, False, False], gallery=100)
@@ -52,6 +53,7 @@ class Abstention:
     weights: Mapping[str, float]
     threshold: float | None
     precision: float
+    found: float = 0.0
 
     @classmethod
     def fit(
@@ -63,11 +65,12 @@ class Abstention:
         gallery: Array | int,
         uncertainty: Array | None = None,
         statistic: str = "best score",
-        at: int | None = None,
+        threshold_from: Array | None = None,
     ) -> Abstention:
-        """scores (t, depth) best first, has_match (t,); `gallery` of each query; threshold from galleries of size `at`.
+        """scores (t, depth) best first, has_match (t,), `gallery` the size of each query's.
 
-        Galleries of several sizes teach how the evidence moves with the size.
+        Galleries of several sizes teach how the evidence moves with the size. `threshold_from` (t,): the rows the
+        threshold is read from; all without it.
         """
         rows = np.atleast_2d(to_numpy(scores).astype(np.float64))
         names = STATISTICS[one_of(statistic, STATISTICS, "statistic")]
@@ -83,11 +86,12 @@ class Abstention:
             zip((*used, "one"), fit_logistic(design, smoothed(labels.astype(np.float64))).tolist(), strict=True)
         )
         found = cls(statistic, rows.shape[1], weights, None, precision)
-        here = np.ones(len(rows), dtype=np.bool_) if at is None else sizes >= at
+        here = np.ones(len(rows), dtype=np.bool_) if threshold_from is None else to_numpy(threshold_from)
         covered = coverage_at_precision(found._evidence(features)[here], labels[here], precision)
         level = sum(weights[name] for name in used if name in _LEVELS)  # when all scores rise alike
         usable = covered.threshold is not None and covered.answered >= _LEAST and level >= 0
-        return cls(statistic, rows.shape[1], weights, covered.threshold if usable else None, precision)
+        told = (covered.threshold, precision, covered.found) if usable else (None, precision, 0.0)
+        return cls(statistic, rows.shape[1], weights, *told)
 
     def evidence(self, scores: Array, gallery: Array | int, uncertainty: Array | None = None) -> FloatArray:
         """Log-odds that something matches, where half of the queries have a match: (t,) of scores (t, depth)."""
@@ -125,6 +129,7 @@ class Abstention:
             {str(name): float(weight) for name, weight in document["weights"].items()},
             None if threshold is None else float(threshold),
             float(document["precision"]),
+            float(document["found"]),
         )
 
 

@@ -140,5 +140,5 @@ def _lean_and_response(judged: Judged, relative: bool, top: int, seed: int) -> t
         labels.append(matches.ravel())
     weights = fit_logistic(np.concatenate(features), smoothed(np.concatenate(labels).astype(np.float64)))
     slope, on_best, on_size = weights[:3]
-    lean = float(np.clip(-on_best / slope, 0, 1)) if slope > 0 else 0.0
+    lean = float(np.clip(-on_best / slope, 0, 1)) if slope > 0 and relative else 0.0
     return lean, float(np.clip(-on_size, 0, 1)) if len(parts) > 1 else 1.0

@@ -24,8 +24,9 @@ class Trial:
     """The same queries three times: with the gallery as it is, with one match alone, and with nothing that matches.
 
     The last counts twice, so that half have a match. What tells "among its like" from "nothing like it" is not what
-    tells a single right answer from none: who learnt from the first two kinds alone would look only at how many are
-    near, and call a gallery with one perfect answer empty.
+    tells a single right answer from none: who learnt from the first and the last alone would only look how many are
+    near, and call a gallery with one perfect answer empty. The weights are learnt from all three, the threshold is
+    read from galleries as they are against none.
     """
 
     scores: FloatArray  # (t, depth) best first; −inf where the gallery has no more
@@ -81,7 +82,7 @@ def choose_abstention(
     for name in names:
         areas = []
         for taught, asked in (halves, halves[::-1]):
-            fitted = _fit([trials(judged.of(taught), depth)], name, precision, None)
+            fitted = _fit([trials(judged.of(taught), depth)], name, precision)
             areas.append(trials(judged.of(asked), depth).area(fitted))
         found[name] = float(np.mean(areas))
     chosen = names[0]
@@ -95,16 +96,18 @@ def fit_abstention(
     judged: Judged, statistic: str = "best score", *, depth: int = 10, precision: float = 0.9, seed: int = 0
 ) -> Abstention:
     """One statistic, on the gallery and on parts of it."""
-    parts = [trials(part, depth) for part in judged.smaller(10 * depth, seed)]
-    return _fit(parts, statistic, precision, judged.gallery)
+    return _fit([trials(part, depth) for part in judged.smaller(10 * depth, seed)], statistic, precision)
 
 
 def _has_sigma(judged: Judged) -> bool:
     return judged.uncertainty is not None and bool((judged.uncertainty > 0).all())
 
 
-def _fit(parts: Sequence[Trial], statistic: str, precision: float, at: int | None) -> Abstention:
+def _fit(parts: Sequence[Trial], statistic: str, precision: float) -> Abstention:
+    """The first part is the whole gallery, from which the threshold comes."""
     sigmas = [part.uncertainty for part in parts if part.uncertainty is not None]
+    read = np.zeros(sum(len(part.scores) for part in parts), dtype=np.bool_)
+    read[parts[0].against_none(alone=False)] = True
     return Abstention.fit(
         np.concatenate([part.scores for part in parts]),
         np.concatenate([part.has_match for part in parts]),
@@ -112,5 +115,5 @@ def _fit(parts: Sequence[Trial], statistic: str, precision: float, at: int | Non
         gallery=np.concatenate([part.gallery for part in parts]),
         uncertainty=np.concatenate(sigmas) if sigmas else None,
         statistic=statistic,
-        at=at,
+        threshold_from=read,
     )

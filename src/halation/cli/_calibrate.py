@@ -84,13 +84,16 @@ def _lines(trust: Trust) -> list[str]:
     rate = f"{calibration.positives:.1f} match a query on average (base rate {100 * calibration.base_rate:.2f} %)"
     power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"
     areas = f"AUROC {trust.areas[abstention.statistic]:.3f} (best score alone {trust.areas['best score']:.3f})"
-    never = f"; no threshold is right {100 * abstention.precision:.0f} % of the time, so it is never said"
+    sure = f"{100 * abstention.precision:.0f} %"
+    told = f"; at {sure} precision {100 * abstention.found:.0f} % of the queries with a match are answered"
+    if abstention.threshold is None:
+        told = f"; no threshold is right {sure} of the time, so it is never said"
     bound = (
-        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} − {conformal.shape.slope:.2g} · x, x: ln σ"
+        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} {-conformal.shape.slope:+.2g} · x, x: ln σ"
     )
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
-        f"nothing matches: by {abstention.statistic}, {areas}{never if abstention.threshold is None else ''}",
+        f"nothing matches: by {abstention.statistic}, {areas}{told}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
         _words(trust.ambiguity),
     ]

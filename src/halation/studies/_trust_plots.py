@@ -25,9 +25,13 @@ def abstention_plot(measured: Sequence[Measured], path: Path) -> None:
             keep = np.unique(np.linspace(len(right) // 200, len(right) - 1, 400).astype(int))
             axes.plot(100 * (count / len(right))[keep], 100 * (right / count)[keep], color=colour, label=name)
         axes.axhline(90, color="0.5", linewidth=1, linestyle="--")
-        axes.set(title=one.title, xlabel="queries answered, %", ylim=(48, 101), xlim=(0, 100))
+        axes.set(
+            title=one.title, xlabel="queries answered, %", ylim=(48, 112), xlim=(0, 100), yticks=range(50, 101, 10)
+        )
         axes.set_ylabel("of them with a match, %" if axes is row[0] else "")
-        axes.legend(frameon=False, fontsize=8, loc="upper right", title="taken out", title_fontsize=8)
+        axes.legend(
+            framealpha=0.95, edgecolor="1", fontsize=7.5, loc="upper right", title="taken out; match", title_fontsize=8
+        )
     _save(figure, path)
 
 
@@ -45,7 +49,7 @@ def sets_plot(measured: Sequence[Measured], path: Path) -> None:
         grid[0][column].set(title=one.title, ylim=(0, None), ylabel="items in the set" if not column else None)
         grid[1][column].set(xlabel="fifth of uncertainty, 1 = most certain", ylim=(80, 100))
         grid[1][column].set_ylabel("coverage, %" if not column else "")
-        grid[0][column].legend(frameon=False, fontsize=8, loc="upper left")
+        grid[0][column].legend(frameon=False, fontsize=8, loc="best")
     _save(figure, path)
 
 

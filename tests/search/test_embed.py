@@ -100,6 +100,16 @@ def test_done_is_done_and_what_is_new_is_added(
     assert_same(embed(run, photos, fresh), Embeddings.open(out))
 
 
+def test_a_collection_that_moved_is_not_computed_again(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed(run, photos, tmp_path / "emb")
+    moved = photos.rename(tmp_path / "moved")
+    watch = Watch(monkeypatch)
+    found = embed(run, moved, tmp_path / "emb")
+    assert watch.seen == 0 and found.roots == (moved.resolve(),) and len(found.sides["images"]) == 40
+
+
 def test_what_cannot_be_read_is_listed_and_left_out(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

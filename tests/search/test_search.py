@@ -79,6 +79,7 @@ class TestAnswers:
         like = search.image(picture, k=4, want="images", name="p3.jpg")
         assert (like.found, like.query, ids(like)[0]) == ("images", "p3.jpg", "p3.jpg")
         assert like.hits[0].score == pytest.approx(0, abs=1e-4)  # minus the squared distance to itself
+        search.warm()
         said = search.image(picture, k=5)
         names, captions = encoded(run, flickr)[2:]
         image = encoded(run, flickr)[1][3:4]
@@ -99,6 +100,12 @@ class TestAnswers:
     def test_more_than_there_is_gives_all(self, search: Search) -> None:
         assert len(search.text("a dog", k=1000).hits) == 16 == search.about["images"]
         assert len(search) == len(search.items) == 16 + 80 == search.about["captions"] + 16
+
+    def test_an_empty_index_says_so(self, own: Path) -> None:
+        found = open_search(own)
+        found.indexes["images"].remove(found.indexes["images"].items)
+        answer = found.text("a dog")
+        assert answer.hits == [] and answer.nothing and answer.notes == ["the index is empty"]
 
     def test_items_by_id(self, search: Search, flickr: Path) -> None:
         item = search.item("p2.jpg")

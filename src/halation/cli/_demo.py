@@ -46,7 +46,10 @@ def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: 
     index = _indexed(first, folder, out / "index", progress, tell)
     lines += ["", f"runs: {out}   every metric: halation evaluate {first} --data {folder}"]
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
-    lines += [f'search its test images: halation search {index} "{words}"', f"in the browser: halation serve {index}"]
+    lines += [
+        f'search its test images: halation search {index} "{words}"',
+        f"in the browser: halation serve {index}   (or: make serve)",
+    ]
     return "\n".join(lines)
 
 

@@ -57,8 +57,9 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
             f"{folder} holds embeddings by another model ({before.get('run')}, as it was then); "
             f"{now['run']} has other weights: name another folder, or delete this one"
         )
+    moved = not Path(str(before.get("source"))).exists()  # then ids and stamps say what is the same
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
-        if before.get(key) != now[key]:
+        if before.get(key) != now[key] and not (key == "source" and moved):
             raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
     return {**now, "sides": before.get("sides", {})}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -12,7 +13,7 @@ from typing import Any, Literal, cast
 
 from PIL import Image
 
-from halation._errors import InputError, one_of
+from halation._errors import InputError, MissingExtra, one_of
 from halation.calibration import Trust, Trusts
 from halation.gaussian import Gaussian
 from halation.index import Index
@@ -71,6 +72,11 @@ class Search:
         start = time.perf_counter()
         encoded = self.indexes[asked].gaussians(self.indexes[asked].rows([id]))
         return self._answer(id, encoded, asked, side, k, [], start)
+
+    def warm(self) -> None:
+        """Load what looks at pictures now, so that the first picture need not wait for it; nothing if it cannot."""
+        with suppress(InputError, MissingExtra):
+            self.towers.open_eyes()
 
     def item(self, id: str) -> Item:  # noqa: A002
         """One item; `UnknownItem` (an InputError) where there is none."""

@@ -293,3 +293,11 @@ def test_a_gist_leaves_the_detail_as_it_would_have_been(world: Path, recipe_text
     last = [Run(tmp_path / run).history()[-1]["dev"] for run in ("alone", "gist")]
     asp = [sum(dev[f"ASP(tfidf) {side}"] for side in ("i2t", "t2i")) for dev in last]
     assert asp[1] > asp[0] + 1
+
+
+def test_training_leaves_the_processor_as_it_was(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    """Denormals are flushed to zero while training; another library of the same process may count on them."""
+    smallest = torch.tensor(2e-310, dtype=torch.float64)
+    torch.set_flush_denormal(False)
+    train_recipe(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
+    assert float(smallest * 0.5) == 1e-310

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +49,18 @@ class Place:
     totals: dict[str, float] = field(default_factory=dict)  # of the losses, over the steps of this epoch
 
 
+@contextmanager
+def _denormals_flushed() -> Iterator[None]:
+    """Adam's moments of words not seen for long decay into slow denormals; afterwards the processor is as it was."""
+    was = float(torch.tensor(2e-310, dtype=torch.float64) * 0.5) == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(was)
+
+
+@_denormals_flushed()
 def train(
     objective: Objective,
     train_loader: Loader,
@@ -65,7 +78,6 @@ def train(
     A run that was killed goes on from its last checkpoint and ends with the same weights: what a step sees and draws
     depends on the seed and the number of the step alone.
     """
-    torch.set_flush_denormal(True)  # Adam's moments of words not seen for long decay into slow denormals
     batches = _batches(train_loader.dataset, settings, here)
     learner = Learner(objective.to(here.device), settings, settings.epochs * -(-len(batches) // settings.accumulate))
     place = _restored(run, learner, here)

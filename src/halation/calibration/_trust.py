@@ -22,7 +22,7 @@ from halation.relevance import Direction
 
 __all__ = ["Trust", "Trusts"]
 
-_VERSION = 1
+_VERSION = 2  # 1: probabilities given that something matches
 
 
 @dataclass(frozen=True)

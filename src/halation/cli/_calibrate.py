@@ -81,7 +81,7 @@ def report(found: Calibrated, top: int) -> str:
 
 def _lines(trust: Trust) -> list[str]:
     calibration, abstention, conformal = trust.calibration, trust.abstention, trust.conformal
-    rate = f"{calibration.positives:.1f} match a query on average (base rate {100 * calibration.base_rate:.2f} %)"
+    rate = f"{calibration.positives:.1f} match on average (base rate {100 * calibration.base_rate:.2f} %)"
     power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"
     areas = f"AUROC {trust.areas[abstention.statistic]:.3f} (best score alone {trust.areas['best score']:.3f})"
     sure = f"{100 * abstention.precision:.0f} %"
@@ -92,7 +92,7 @@ def _lines(trust: Trust) -> list[str]:
         f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} {-conformal.shape.slope:+.2g} · x, x: ln σ"
     )
     return [
-        f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
+        f"fitted for {calibration.gallery:,} items, half of the queries with all that matches taken out; {rate}; {power}",
         f"nothing matches: by {abstention.statistic}, {areas}{told}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
         _words(trust.ambiguity),

@@ -92,7 +92,8 @@ def _lines(trust: Trust) -> list[str]:
         f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} {-conformal.shape.slope:+.2g} · x, x: ln σ"
     )
     return [
-        f"fitted for {calibration.gallery:,} items, half of the queries with all that matches taken out; {rate}; {power}",
+        f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
+        "half of the queries have all that matches taken out of the gallery, in the fit and in these figures",
         f"nothing matches: by {abstention.statistic}, {areas}{told}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
         _words(trust.ambiguity),

@@ -46,6 +46,14 @@ def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
     assert trust.nothing_matches([], 150) and trust.nothing_matches([], 0)
 
 
+def test_a_trust_knows_whether_it_can_tell(trusts: Trusts) -> None:
+    trust = trusts.t2i
+    assert trust.can_tell() and trust.can_tell(3) and trust.can_tell(10, 0.3)
+    blunt = replace(trust, abstention=replace(trust.abstention, threshold=None))
+    assert not blunt.can_tell() and not blunt.can_tell(10, 0.3) and blunt.can_tell(3)  # by the best alone
+    assert not blunt.nothing_matches(np.linspace(-60, -70, 10), 150, 0.6)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

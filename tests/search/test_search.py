@@ -183,6 +183,7 @@ class Sure:
     threshold: float = -1e9
     ambiguity: Any = None
     depth: int = 3
+    tells: bool = True
 
     def probability(self, scores: Any, gallery: int | None = None) -> Any:
         assert gallery in (16, 80)
@@ -191,6 +192,9 @@ class Sure:
     def nothing_matches(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> bool:
         assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
         return bool(np.mean(scores[:3]) < self.threshold)
+
+    def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+        return self.tells
 
     def note(self, gallery: int) -> str | None:
         return "far from the gallery of the fit" if gallery == 80 else None
@@ -220,6 +224,13 @@ class TestTrust:
             for k in (1, 2, 10):  # whatever is shown
                 answer = asked.text("a red dog", k=k)
                 assert answer.nothing == nothing and len(answer.hits) == k
+
+    def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
+        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        assert dumb.text("a red dog").notes == [
+            "this model cannot tell when nothing matches; it shows the nearest in any case"
+        ]
+        assert not trusted.text("a red dog").notes
 
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")

@@ -67,10 +67,18 @@ class Trust:
         size = self.calibration.gallery if gallery is None else gallery
         if size == 0 or not len(best):
             return True
-        enough = len(best) >= self.abstention.depth  # in a gallery with fewer items the best alone tells
-        known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
-        used = self.abstention if enough and known else self.plain
+        used = self._abstention(len(best), uncertainty)
         return used.nothing_matches(best[: used.depth], size, uncertainty)
+
+    def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+        """Whether `nothing_matches` can be True of so many best scores (None: as many as it looks at)."""
+        used = self.abstention if given is None else self._abstention(given, uncertainty)
+        return used.threshold is not None
+
+    def _abstention(self, given: int, uncertainty: float | None) -> Abstention:
+        enough = given >= self.abstention.depth  # in a gallery with fewer items the best alone tells
+        known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
+        return self.abstention if enough and known else self.plain
 
     def note(self, gallery: int) -> str | None:
         """What to say beside probabilities in a gallery of this size, if anything."""

@@ -27,7 +27,7 @@ from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
-from halation.search._search import Search
+from halation.search._search import CANNOT_TELL, Search
 from halation.search._towers import SIMILARITIES, Towers
 
 __all__ = ["make_index", "open_search"]
@@ -161,6 +161,7 @@ def open_search(
             break
     about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
     about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
+    about["notes"] = [CANNOT_TELL] if trusts is not None and not trusts.t2i.can_tell() else []
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
     return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
 

@@ -108,6 +108,7 @@ class About(BaseModel):
     captions: int
     calibrated: bool
     similarity: str
+    notes: list[str] = Field(description="What to know of all answers: that it cannot tell when nothing matches, say.")
     generation: int = Field(description="Counts the reloads.")
     version: str
     max_k: int

@@ -36,7 +36,7 @@ def test_what_was_saved_says_the_same(trusts: Trusts, tmp_path: Path, rng: np.ra
 
 def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
     trust = trusts.t2i
-    assert trust.depth == 10
+    assert trust.top == trust.depth == 24 and trust.abstention.depth == 10
     good, bad = np.linspace(-0.05, -3, 10), np.linspace(-60, -70, 10)
     assert not trust.nothing_matches(good, 150, 0.6)
     assert trust.nothing_matches(bad, 150, 0.6)

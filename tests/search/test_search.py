@@ -184,6 +184,7 @@ class Sure:
     ambiguity: Any = None
     depth: int = 3
     tells: bool = True
+    top: int = 12
 
     def probability(self, scores: Any, gallery: int | None = None) -> Any:
         assert gallery in (16, 80)
@@ -224,6 +225,12 @@ class TestTrust:
             for k in (1, 2, 10):  # whatever is shown
                 answer = asked.text("a red dog", k=k)
                 assert answer.nothing == nothing and len(answer.hits) == k
+
+    def test_there_is_no_probability_below_the_rank_it_was_fitted_on(self, trusted: Search) -> None:
+        answer = trusted.text("a red dog", k=14)
+        assert [hit.probability is None for hit in answer.hits] == [False] * 12 + [True] * 2
+        assert answer.notes == ["probabilities were calibrated on the 12 best hits; those below have none"]
+        assert not trusted.text("a red dog", k=12).notes
 
     def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
         dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]

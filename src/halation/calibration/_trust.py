@@ -52,6 +52,11 @@ class Trust:
         """How many of a query's best scores to give, where the gallery has so many: more than are shown, perhaps."""
         return max(self.abstention.depth, self.calibration.top)
 
+    @property
+    def top(self) -> int:
+        """Up to which rank probabilities were fitted: below it there is nothing to show."""
+        return self.calibration.top
+
     def probability(self, scores: Array, gallery: int | None = None) -> FloatArray:
         """Match probabilities of one query's candidates (k,), or of several queries' (q, k), its best among them."""
         return self.calibration(scores, gallery)

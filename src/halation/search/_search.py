@@ -137,7 +137,10 @@ class Search:
         probabilities: Sequence[float | None] = [None] * len(ids)
         nothing = not ids
         if trust is not None and ids:
-            probabilities = [float(p) for p in trust.probability(scores, len(index))]
+            fitted = [float(p) for p in trust.probability(scores[: trust.top], len(index))]
+            probabilities = [*fitted, *[None] * (len(ids) - len(fitted))]
+            if min(k, len(ids)) > trust.top:
+                notes = [*notes, f"probabilities were calibrated on the {trust.top} best hits; those below have none"]
             nothing = trust.nothing_matches(scores, len(index), uncertainty)
             told = trust.can_tell(len(scores), uncertainty)
             notes = [*notes, *filter(None, [None if told else CANNOT_TELL, trust.note(len(index))])]

@@ -75,7 +75,9 @@ class FoundItem(BaseModel):
 
     id: str
     score: float = Field(description="The model's similarity, bigger = closer.")
-    probability: float | None = Field(description="That it matches, 0…1, calibrated; none where nothing is calibrated.")
+    probability: float | None = Field(
+        description="That it matches, 0…1, calibrated; none where it is not, or so far down."
+    )
     captions: list[str]
     image: str | None
 

@@ -16,8 +16,10 @@ import torch
 
 from halation import Gaussian, InputError
 from halation.build import open_run
+from halation.calibration import Trusts, fit_trust
 from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
+from judged_worlds import points
 from layouts import draw
 from runs import write_run
 
@@ -246,6 +248,26 @@ class TestTrust:
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
         assert said.notes == ["far from the gallery of the fit"]
+
+
+@pytest.mark.parametrize("change", ["fingerprint", "version"])
+def test_a_calibration_of_another_model_is_left_out_and_said(
+    run: Path, photos: Path, tmp_path: Path, change: str
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    index = make_index(embed(copy, photos, tmp_path / "emb").folder, tmp_path / "index")
+    trust = fit_trust(points(np.random.default_rng(0), images=40)).trust
+    Trusts(trust, trust, "of another").save(copy / "calibration.json")
+    if change == "version":
+        (copy / "calibration.json").write_text('{"version": 1}')
+    search = open_search(index)
+    answer = search.text("a dog", k=3)
+    words = "another model" if change == "fingerprint" else "version 1, not 2"
+    assert not search.about["calibrated"] and answer.hits[0].probability is None and not answer.nothing
+    assert answer.notes == search.about["notes"] and words in answer.notes[0]
+    assert "run halation calibrate again" in answer.notes[0] and str(tmp_path) not in answer.notes[0]
+    assert not search.like(search.items[0]).notes  # where there never are any
+    search.close()
 
 
 class TestDegraded:

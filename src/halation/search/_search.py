@@ -134,6 +134,8 @@ class Search:
         scores = [float(score) for score in ranking.scores[0][: len(ids)]]
         if not ids:
             notes = [*notes, "the index is empty"]
+        if self.trusts is None and asked != side:
+            notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
         probabilities: Sequence[float | None] = [None] * len(ids)
         nothing = not ids
         if trust is not None and ids:

@@ -21,6 +21,7 @@ Client = Callable[..., Any]
 """The fixture `client` of tests/serve: settings in, a test client out."""
 
 TOKEN = "a token of some length"
+_NOTE = "a note on all answers, of /home/ann/run"
 _EMPTY = {"a", "an", "and", "at", "in", "is", "it", "of", "on", "one", "that", "the", "there", "to", "with"}
 
 
@@ -42,7 +43,7 @@ class WordSearch:
     @property
     def about(self) -> dict[str, Any]:
         sizes = {"images": len(self.captions), "captions": sum(map(len, self.captions.values()))}
-        return {**sizes, "similarity": "csd", "calibrated": self.calibrated}
+        return {**sizes, "similarity": "csd", "calibrated": self.calibrated, "notes": [_NOTE]}
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         self._work(query)

@@ -40,17 +40,21 @@ def test_a_bigger_gallery_is_the_smaller_prior_where_matches_stay_as_many() -> N
     np.testing.assert_allclose(calibration(scores, 50_000), posterior(scores, 1 / 50_000), rtol=2e-3)
 
 
-def test_the_response_is_one_where_matches_stay_and_none_where_they_grow(rng: np.random.Generator) -> None:
+def test_the_response_is_one_where_matches_stay_and_less_where_they_grow(rng: np.random.Generator) -> None:
     stay = Calibration.fit(lottery(rng, 2000, 480, gap=3.0), top=12)
-    grow = Calibration.fit(lottery(rng, 1000, 480, rate=0.1, gap=3.0), top=12)
+    grow = Calibration.fit(lottery(rng, 1000, 480, rate=0.02, gap=3.0), top=12)
     assert stay.response == pytest.approx(1, abs=0.12)
-    assert grow.response < 0.12
+    assert grow.response < 0.7
+    for gallery in (120, 1920):
+        scores, matches = lottery(rng, 600, gallery, rate=0.02, gap=3.0).mixed(12)
+        with_it, without = (ece(grow(scores, size).ravel(), matches.ravel()) for size in (gallery, None))
+        assert with_it < 0.75 * without
 
 
 def test_a_fit_finds_the_posterior_and_carries_it_to_other_galleries(rng: np.random.Generator) -> None:
     fitted = Calibration.fit(lottery(rng, 4000, 200, gap=3.0), top=10)
     for gallery in (60, 200, 800):
-        scores, matches = lottery(rng, 3000, gallery, gap=3.0).top(10)
+        scores, matches = lottery(rng, 3000, gallery, gap=3.0).mixed(10)
         said = fitted(scores, gallery).ravel()
         assert ece(said, matches.ravel()) < 0.02, gallery
     uncorrected = fitted(scores).ravel()
@@ -68,12 +72,46 @@ def test_no_calibration_changes_the_order_within_a_query(seed: int, lean: float,
         assert ((p > 0) & (p < 1)).all()
 
 
+@pytest.mark.parametrize("kind", ["platt", "isotonic"])
+def test_a_known_share_of_queries_without_a_match_is_corrected_exactly(rng: np.random.Generator, kind: str) -> None:
+    fitted = Calibration.fit(lottery(rng, 4000, 200, gap=3.0), kind, top=10)  # type: ignore[arg-type]
+    assert fitted.base_rate == pytest.approx(0.5 / 200, rel=0.01)
+    asked = lottery(rng, 4000, 200, gap=3.0)
+    scores, matches = asked.top(10)  # here every query has one
+    assert ece(fitted(scores, base_rate=1 / 200).ravel(), matches.ravel()) < 0.02
+    assert ece(fitted(scores).ravel(), matches.ravel()) > 0.02
+
+
+@pytest.mark.parametrize("variant", ["platt", "isotonic", "chosen"])
+def test_the_best_is_believed_less_where_nothing_matches(rng: np.random.Generator, variant: str) -> None:
+    taught, asked = points(rng, images=200, noise=0.15), points(rng, images=200, noise=0.15)
+    chosen = variant == "chosen"
+    fitted = choose(taught).calibration if chosen else Calibration.fit(taught, variant, relative=True)  # type: ignore[arg-type]
+    scores, matches = asked.mixed(10)
+    said = fitted(scores, asked.gallery)
+    there, none = said[: len(asked), 0], said[len(asked) :, 0]
+    assert there.mean() > 0.75 and none.mean() < 0.2
+    assert there.std() > 0.01
+    assert ece(said.ravel(), matches.ravel()) < 0.03
+
+
+def test_the_mixture_takes_out_all_that_may_match() -> None:
+    own = np.arange(3)
+    scores = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    near = np.array([[False, True, False], [False, False, False], [True, True, False]])
+    judged = Judged(scores, np.eye(3, dtype=bool), own, own, near=near)
+    best, matches = judged.mixed(2)
+    assert best[3:].tolist() == [[1.0, -np.inf], [3.0, 1.0], [-np.inf, -np.inf]]
+    assert matches[:3].tolist() == [[True, False], [False, True], [False, False]] and not matches[3:].any()
+    assert judged.mixed_rate == pytest.approx(3 / (9 + 3))
+
+
 def test_leaning_on_the_best_helps_where_queries_differ(rng: np.random.Generator) -> None:
     plain = lottery(rng, 2000, 100, gap=4.0)
     own = 3 * rng.normal(size=(2000, 1))  # what raises all scores of a query says nothing about its matches
     moved = Judged(plain.scores + own, plain.matches, plain.query_image, plain.item_image)
     relative = Calibration.fit(moved, relative=True)
-    scores, matches = moved.top(10)
+    scores, matches = moved.mixed(10)
     labels = matches.ravel()
     assert relative.lean > 0.8
     assert brier(relative(scores).ravel(), labels) < 0.9 * brier(Calibration.fit(moved)(scores).ravel(), labels)

@@ -36,7 +36,7 @@ def test_what_was_saved_says_the_same(trusts: Trusts, tmp_path: Path, rng: np.ra
 
 def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
     trust = trusts.t2i
-    assert trust.depth == 10
+    assert trust.top == trust.depth == 24 and trust.abstention.depth == 10
     good, bad = np.linspace(-0.05, -3, 10), np.linspace(-60, -70, 10)
     assert not trust.nothing_matches(good, 150, 0.6)
     assert trust.nothing_matches(bad, 150, 0.6)
@@ -44,6 +44,14 @@ def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
     assert not trust.nothing_matches(-0.05, 150)
     assert not trust.nothing_matches(good[:3], 3, 0.6)
     assert trust.nothing_matches([], 150) and trust.nothing_matches([], 0)
+
+
+def test_a_trust_knows_whether_it_can_tell(trusts: Trusts) -> None:
+    trust = trusts.t2i
+    assert trust.can_tell() and trust.can_tell(3) and trust.can_tell(10, 0.3)
+    blunt = replace(trust, abstention=replace(trust.abstention, threshold=None))
+    assert not blunt.can_tell() and not blunt.can_tell(10, 0.3) and blunt.can_tell(3)  # by the best alone
+    assert not blunt.nothing_matches(np.linspace(-60, -70, 10), 150, 0.6)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halation import InputError, similarity
+from halation.calibration import Calibration, Platt
 from halation.gaussian import Gaussian
 from halation.index import Exact, Index
 from index_contract import some_clouds
@@ -151,6 +152,25 @@ def test_probabilities_are_those_of_the_scores() -> None:
     found = index.search(some_clouds(4, 2), 5)
     assert found.probabilities is not None
     np.testing.assert_allclose(found.probabilities, 1 / (1 + np.exp(-found.scores)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.6, 1.0])
+def test_a_calibration_reads_each_query_by_itself_and_knows_the_gallery(lean: float) -> None:
+    calibration = Calibration(Platt(1.5, -1.0), "t2i", gallery=10, positives=0.5, top=5, lean=lean)
+    index = Index(names(40), some_clouds(40, 1), probability=calibration)
+    queries = some_clouds(2, 2)
+    together = index.search(queries, 5)
+    assert together.probabilities is not None
+    np.testing.assert_allclose(together.probabilities, calibration(together.scores, 40), rtol=1e-5)
+    for row in range(2):
+        alone = index.search(queries[row : row + 1], 5).probabilities
+        assert alone is not None
+        np.testing.assert_allclose(together.probabilities[row], alone[0], rtol=1e-5)
+
+
+def test_a_function_without_a_signature_gives_probabilities_too() -> None:
+    found = Index(names(30), some_clouds(30, 1), probability=np.exp).search(some_clouds(4, 2), 5)
+    np.testing.assert_allclose(found.probabilities, np.exp(found.scores), rtol=1e-5)
 
 
 def test_half_precision_and_gradients_are_taken_as_they_come() -> None:

@@ -16,8 +16,10 @@ import torch
 
 from halation import Gaussian, InputError
 from halation.build import open_run
+from halation.calibration import Trusts, fit_trust
 from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
+from judged_worlds import points
 from layouts import draw
 from runs import write_run
 
@@ -190,6 +192,8 @@ class Sure:
     threshold: float = -1e9
     ambiguity: Any = None
     depth: int = 3
+    tells: bool = True
+    top: int = 12
 
     def probability(self, scores: Any, gallery: int | None = None) -> Any:
         assert gallery in (16, 80)
@@ -198,6 +202,9 @@ class Sure:
     def nothing_matches(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> bool:
         assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
         return bool(np.mean(scores[:3]) < self.threshold)
+
+    def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+        return self.tells
 
     def note(self, gallery: int) -> str | None:
         return "far from the gallery of the fit" if gallery == 80 else None
@@ -228,6 +235,19 @@ class TestTrust:
                 answer = asked.text("a red dog", k=k)
                 assert answer.nothing == nothing and len(answer.hits) == k
 
+    def test_there_is_no_probability_below_the_rank_it_was_fitted_on(self, trusted: Search) -> None:
+        answer = trusted.text("a red dog", k=14)
+        assert [hit.probability is None for hit in answer.hits] == [False] * 12 + [True] * 2
+        assert answer.notes == ["probabilities were calibrated on the 12 best hits; those below have none"]
+        assert not trusted.text("a red dog", k=12).notes
+
+    def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
+        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        assert dumb.text("a red dog").notes == [
+            "this model cannot tell when nothing matches; it shows the nearest in any case"
+        ]
+        assert not trusted.text("a red dog").notes
+
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
         like = trusted.image(picture, want="images")
@@ -235,6 +255,26 @@ class TestTrust:
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
         assert said.notes == ["far from the gallery of the fit"]
+
+
+@pytest.mark.parametrize("change", ["fingerprint", "version"])
+def test_a_calibration_of_another_model_is_left_out_and_said(
+    run: Path, photos: Path, tmp_path: Path, change: str
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    index = make_index(embed(copy, photos, tmp_path / "emb").folder, tmp_path / "index")
+    trust = fit_trust(points(np.random.default_rng(0), images=40)).trust
+    Trusts(trust, trust, "of another").save(copy / "calibration.json")
+    if change == "version":
+        (copy / "calibration.json").write_text('{"version": 1}')
+    search = open_search(index)
+    answer = search.text("a dog", k=3)
+    words = "another model" if change == "fingerprint" else "version 1, not 2"
+    assert not search.about["calibrated"] and answer.hits[0].probability is None and not answer.nothing
+    assert answer.notes == search.about["notes"] and words in answer.notes[0]
+    assert "run halation calibrate again" in answer.notes[0] and str(tmp_path) not in answer.notes[0]
+    assert not search.like(search.items[0]).notes  # where there never are any
+    search.close()
 
 
 class TestDegraded:

@@ -152,6 +152,7 @@ def test_about_and_health(client: Client, search: WordSearch) -> None:
     one = client(max_k=7)
     about = one.get("/about").json()
     assert about["images"] == 60 and about["calibrated"] is True and about["max_k"] == 7
+    assert about["notes"] == ["a note on all answers, of run"]
     assert one.get("/health").json() == {"status": "ok", "items": 60, "generation": 1}
 
 

@@ -18,7 +18,7 @@ from halation.calibration._calibration import Calibration
 from halation.calibration._candidates import Candidates, top_candidates
 from halation.calibration._choose import Before, Choice, Figures, choose
 from halation.calibration._conformal import Conformal, Shape
-from halation.calibration._fit import Fitted, fit_trust
+from halation.calibration._fit import TOP, Fitted, fit_trust
 from halation.calibration._judged import Judged
 from halation.calibration._maps import Isotonic, Platt
 from halation.calibration._plot import reliability_plot
@@ -29,6 +29,7 @@ from halation.calibration._trust import Trust, Trusts
 
 __all__ = [
     "STATISTICS",
+    "TOP",
     "Abstention",
     "Ambiguity",
     "Before",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halation._arrays import Array, FloatArray, to_numpy
+from halation._arrays import Array, BoolArray, FloatArray, to_numpy
 from halation._errors import InputError, one_of
 from halation.calibration._judged import Judged
 from halation.calibration._logistic import fit_logistic, log_odds, sigmoid, smoothed
@@ -25,18 +25,25 @@ _FAR = 8  # times bigger or smaller than the gallery of the fit: beyond it nothi
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores of a query's candidates → probabilities that they match.
+    """Scores of a query's candidates → probabilities that they match, also where perhaps nothing does.
 
         evidence = score − lean · best                                   best: of the query's candidates
         ln p/(1 − p) = map(evidence) − response · ln(gallery'/gallery)   in a gallery of another size
 
+    It is fitted on galleries as they are and, as often, on the same with all that matches taken out: what is said is
+    the probability that an item matches when every second query has a match at all. Half is a choice, as the share of
+    those who look for what is not there is not known; `base_rate=` says another.
+
     Within a query the order never changes (equal probabilities may arise). `lean` is 0 for scores taken as they are;
-    above 0 a score counts by how near it comes to the query's best, which makes queries comparable.
+    above 0 a score counts by how near it comes to the query's best, which makes queries comparable. At 1 the best would
+    have one probability for all queries: where the level of the scores tells queries with a match from those without,
+    the fit stays below.
 
     Among ten times as many items ten times as many are wrong: where a query's matches stay as many, the prior odds
-    fall with the size of the gallery (`response` 1); where matches grow with the gallery they do not (0). It is fitted
-    on parts of the gallery. Where the share of all pairs that match is known, `base_rate=` shifts the log-odds by the
-    difference of both shares' log-odds, which is exact when only the prevalence differs.
+    fall with the size of the gallery (`response` 1); where matches grow with the gallery they fall less, and only as
+    the best of what is wrong gets better. It is fitted on parts of the gallery. Where the share of all pairs that match
+    is known, `base_rate=` shifts the log-odds by the difference of both shares' log-odds, which is exact when only the
+    prevalence differs.
 
     >>> calibration = Calibration(Platt(10.0, -5.0), "t2i", gallery=1000, positives=1.0, top=10)
     >>> calibration([0.7, 0.5]).round(3)
@@ -48,7 +55,7 @@ class Calibration:
     map: Platt | Isotonic
     direction: Direction
     gallery: int
-    positives: float  # mean number of matches of a query in that gallery
+    positives: float  # mean number of matches of a query in so many items, those without a match counted in
     top: int  # candidates of each query it was fitted on
     lean: float = 0.0
     response: float = 1.0
@@ -60,10 +67,10 @@ class Calibration:
         """From the `top` best candidates of every query; `relative`: let scores lean on the query's best."""
         one_of(kind, _MAPS, "kind of calibration")
         lean, response = _lean_and_response(judged, relative, top, seed)
-        scores, matches = judged.top(top)
-        evidence = scores - lean * scores[:, :1]
-        found = _MAPS[kind].fit(evidence.ravel(), matches.ravel())
-        return cls(found, judged.direction, judged.gallery, judged.positives, top, lean, response)
+        scores, best, matches = _candidates(judged, top)
+        found = _MAPS[kind].fit(scores - lean * best, matches)
+        positives = judged.mixed_rate * judged.gallery
+        return cls(found, judged.direction, judged.gallery, positives, top, lean, response)
 
     @property
     def kind(self) -> str:
@@ -128,16 +135,23 @@ class Calibration:
         )
 
 
+def _candidates(judged: Judged, top: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Scores, the best score of their query, and matches of all candidates of the mixture, flat."""
+    scores, matches = judged.mixed(top)
+    there = np.isfinite(scores)
+    best = np.broadcast_to(scores[:, :1], scores.shape)
+    return scores[there].astype(np.float64), best[there].astype(np.float64), matches[there]
+
+
 def _lean_and_response(judged: Judged, relative: bool, top: int, seed: int) -> tuple[float, float]:
     """Fitted together over the gallery and parts of it: how scores lean on the best, how odds fall with the size."""
     features, labels = [], []
     parts = judged.smaller(5 * top, seed)
     for part in parts:
-        scores, matches = part.top(top)
-        best = np.broadcast_to(scores[:, :1] if relative else 0.0, scores.shape)
-        size = np.full(scores.size, math.log(part.gallery / judged.gallery))
-        features.append(np.column_stack([scores.ravel(), best.ravel(), size]))
-        labels.append(matches.ravel())
+        scores, best, matches = _candidates(part, top)
+        size = np.full(len(scores), math.log(part.gallery / judged.gallery))
+        features.append(np.column_stack([scores, best if relative else np.zeros_like(best), size]))
+        labels.append(matches)
     weights = fit_logistic(np.concatenate(features), smoothed(np.concatenate(labels).astype(np.float64)))
     slope, on_best, on_size = weights[:3]
     lean = float(np.clip(-on_best / slope, 0, 1)) if slope > 0 and relative else 0.0

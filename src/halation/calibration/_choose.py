@@ -12,7 +12,7 @@ from halation.calibration._calibration import Calibration, Kind
 from halation.calibration._judged import Judged
 from halation.calibration._quality import brier, brier_skill, ece
 
-__all__ = ["VARIANTS", "Before", "Choice", "Figures", "choose"]
+__all__ = ["VARIANTS", "Before", "Choice", "Figures", "before_mixed", "choose"]
 
 Before = Callable[[FloatArray], FloatArray]
 """Scores of queries against all items (q, n) → what one would have called their probabilities without calibration."""
@@ -61,21 +61,22 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
     """Fit Platt and isotonic, plain and relative to the query's best; keep the one with the smallest held-out Brier.
 
     Two halves by image, each measured by what the other taught, each with its own images as the gallery. A less
-    simple kind has to gain at least 0.001 of skill. The one chosen is then fitted on all images.
+    simple kind has to gain at least 0.001 of skill. Fitted and measured on galleries as they are and, as often, with
+    what matches taken out. The one chosen is then fitted on all images.
     """
     said: dict[str, list[FloatArray]] = {}
     was = []
     first, second = judged.halves(seed)
     for taught, asked in ((first, second), (second, first)):
         fitted_on, measured_on = judged.of(taught), judged.of(asked)
-        scores, matches = measured_on.top(top)
+        scores, matches = measured_on.mixed(top)
+        there = np.isfinite(scores)
         if before is not None:
-            naive = -np.sort(-before(measured_on.scores), axis=1)[:, :top]  # it ranks as the scores do
-            said.setdefault("before", []).append(naive.ravel())
+            said.setdefault("before", []).append(before_mixed(before, measured_on, top)[there])
         for name, kind, relative in VARIANTS:
             calibration = Calibration.fit(fitted_on, kind, relative=relative, top=top, seed=seed)
-            said.setdefault(name, []).append(calibration(scores, measured_on.gallery).ravel())
-        was.append(matches.ravel())
+            said.setdefault(name, []).append(calibration(scores, measured_on.gallery)[there])
+        was.append(matches[there])
     labels = np.concatenate(was)
     together = {name: np.concatenate(parts) for name, parts in said.items()}
     figures = tuple(Figures.of(name, p, labels) for name, p in together.items())
@@ -83,6 +84,12 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
     _, kind, relative = next(row for row in VARIANTS if row[0] == name)
     final = Calibration.fit(judged, kind, relative=relative, top=top, seed=seed)
     return Choice(final, name, why, figures, together, labels)
+
+
+def before_mixed(before: Before, judged: Judged, top: int) -> FloatArray:
+    """What `before` says of the candidates of `Judged.mixed`; it ranks as the scores do."""
+    both = [before(scores.astype(np.float64)) for scores in (judged.scores, judged.taken_out)]
+    return np.concatenate([-np.sort(-np.nan_to_num(said), axis=1)[:, :top] for said in both])
 
 
 def _best(figures: list[Figures]) -> tuple[str, str]:

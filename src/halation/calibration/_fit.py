@@ -14,8 +14,10 @@ from halation.calibration._judged import Judged
 from halation.calibration._trials import choose_abstention, fit_abstention
 from halation.calibration._trust import Trust
 
-__all__ = ["Fitted", "fit_trust"]
+__all__ = ["TOP", "Fitted", "fit_trust"]
 
+TOP = 24  # a page of hits
+_DEPTH = 10  # best scores that abstention looks at
 _FEWEST = 20
 
 
@@ -30,7 +32,7 @@ class Fitted:
 def fit_trust(
     judged: Judged,
     *,
-    top: int = 10,
+    top: int = TOP,
     precision: float = 0.9,
     alpha: float = 0.1,
     before: Before | None = None,
@@ -38,7 +40,7 @@ def fit_trust(
 ) -> Fitted:
     """Calibration, abstention, conformal sets and words from queries that the model was not trained on.
 
-    top         candidates of each query that are calibrated, and that abstention looks at
+    top         candidates of each query that are calibrated, all counting alike; abstention looks at the ten best
     precision   of "something matches"
     alpha       conformal sets hold a match with probability 1 − alpha; their shape comes from one half of the images,
                 their reach from the other
@@ -46,7 +48,7 @@ def fit_trust(
     if len(judged.images) < _FEWEST:
         raise InputError(f"{len(judged.images)} images to calibrate on are too few; {_FEWEST} are the least")
     choice = choose(judged, top=top, before=before, seed=seed)
-    abstention, areas = choose_abstention(judged, depth=top, precision=precision, seed=seed)
+    abstention, areas = choose_abstention(judged, depth=min(top, _DEPTH), precision=precision, seed=seed)
     plain = fit_abstention(judged, depth=1, precision=precision, seed=seed)
     shaped, reached = judged.halves(seed)
     shape = Shape.fit(judged.asked_by(shaped), alpha)

@@ -117,6 +117,28 @@ class Judged:
             found += [self.of(own) for own in np.array_split(drawn, part)]
         return found
 
+    @property
+    def taken_out(self) -> FloatArray:
+        """The scores with −inf at all that matches or may match, (q, n): every query where nothing answers it."""
+        out = self.matches if self.near is None else self.matches | self.near
+        return np.where(out, -np.inf, self.scores)
+
+    def mixed(self, k: int) -> tuple[FloatArray, BoolArray]:
+        """Scores and matches of the k best where half of the queries have a match, (2q, min(k, n)).
+
+        First every query with the gallery as it is, then every query with all that matches or may match taken out;
+        −inf where that leaves less than k.
+        """
+        scores, matches = self.top(k)
+        left = self.taken_out
+        none = np.take_along_axis(left, best_first(left, k), axis=1)
+        return np.concatenate([scores, none]), np.concatenate([matches, np.zeros_like(matches)])
+
+    @property
+    def mixed_rate(self) -> float:
+        """Share of all pairs of query and item that match, in the galleries of `mixed`."""
+        return float(self.matches.sum() / (self.scores.size + np.isfinite(self.taken_out).sum()))
+
     def top(self, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores and matches of each query's k best, best first, (q, min(k, n))."""
         order = best_first(self.scores, k, self.matches)

@@ -22,7 +22,7 @@ from halation.relevance import Direction
 
 __all__ = ["Trust", "Trusts"]
 
-_VERSION = 1
+_VERSION = 2  # 1: probabilities given that something matches
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class Trust:
         """How many of a query's best scores to give, where the gallery has so many: more than are shown, perhaps."""
         return max(self.abstention.depth, self.calibration.top)
 
+    @property
+    def top(self) -> int:
+        """Up to which rank probabilities were fitted: below it there is nothing to show."""
+        return self.calibration.top
+
     def probability(self, scores: Array, gallery: int | None = None) -> FloatArray:
         """Match probabilities of one query's candidates (k,), or of several queries' (q, k), its best among them."""
         return self.calibration(scores, gallery)
@@ -67,10 +72,18 @@ class Trust:
         size = self.calibration.gallery if gallery is None else gallery
         if size == 0 or not len(best):
             return True
-        enough = len(best) >= self.abstention.depth  # in a gallery with fewer items the best alone tells
-        known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
-        used = self.abstention if enough and known else self.plain
+        used = self._abstention(len(best), uncertainty)
         return used.nothing_matches(best[: used.depth], size, uncertainty)
+
+    def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+        """Whether `nothing_matches` can be True of so many best scores (None: as many as it looks at)."""
+        used = self.abstention if given is None else self._abstention(given, uncertainty)
+        return used.threshold is not None
+
+    def _abstention(self, given: int, uncertainty: float | None) -> Abstention:
+        enough = given >= self.abstention.depth  # in a gallery with fewer items the best alone tells
+        known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
+        return self.abstention if enough and known else self.plain
 
     def note(self, gallery: int) -> str | None:
         """What to say beside probabilities in a gallery of this size, if anything."""

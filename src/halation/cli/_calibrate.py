@@ -27,7 +27,7 @@ def calibrate(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     data: Annotated[Path, typer.Option(help="The data's folder.")],
     split: Annotated[str | None, typer.Option(help="Default: the unseen part of the recipe's dev split.")] = None,
-    top: Annotated[int, typer.Option(help="Candidates of each query that are calibrated.")] = 10,
+    top: Annotated[int, typer.Option(help="Candidates of each query that are calibrated; later hits get none.")] = 24,
     precision: Annotated[float, typer.Option(help='Of "something here matches".')] = 0.9,
     alpha: Annotated[float, typer.Option(help="Conformal sets hold a match with probability 1 − alpha.")] = 0.1,
     relevance: Annotated[str, typer.Option(help="Which images are near a caption: by cider or sentence.")] = "cider",
@@ -81,7 +81,7 @@ def report(found: Calibrated, top: int) -> str:
 
 def _lines(trust: Trust) -> list[str]:
     calibration, abstention, conformal = trust.calibration, trust.abstention, trust.conformal
-    rate = f"{calibration.positives:.1f} match a query on average (base rate {100 * calibration.base_rate:.2f} %)"
+    rate = f"{calibration.positives:.1f} match on average (base rate {100 * calibration.base_rate:.2f} %)"
     power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"
     areas = f"AUROC {trust.areas[abstention.statistic]:.3f} (best score alone {trust.areas['best score']:.3f})"
     sure = f"{100 * abstention.precision:.0f} %"
@@ -93,6 +93,7 @@ def _lines(trust: Trust) -> list[str]:
     )
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
+        "half of the queries have all that matches taken out of the gallery, in the fit and in these figures",
         f"nothing matches: by {abstention.statistic}, {areas}{told}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
         _words(trust.ambiguity),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,11 @@ from halation.similarity import Similarity, csd
 
 __all__ = ["Index", "Probability"]
 
-Probability = Callable[[FloatArray], FloatArray]
-"""Scores of any shape → probabilities that the two match."""
+Probability = Callable[..., FloatArray]
+"""Scores (q, k) → probabilities that the two match, (q, k); a row holds one query's best, −inf where there is no item.
+
+One that takes `gallery` (`Trust.probability`, a `Calibration`) is told how many items were searched.
+"""
 
 _QUERIES, _BANK = 1024, 10_000  # queries searched at a time; queries kept
 
@@ -181,10 +185,12 @@ class Index:
         if self.probability is None:
             return None
         there = rows >= 0
-        out = np.zeros(rows.shape, np.float32)
-        if there.any():
-            out[there] = self.probability(scores[there] + self._gallery.store.penalties(rows[there]))
-        return out
+        if not there.any():
+            return np.zeros(rows.shape, np.float32)
+        own = np.full(rows.shape, -np.inf)  # (q, k): what a score is worth can depend on the query's best
+        own[there] = scores[there] + self._gallery.store.penalties(rows[there])
+        size = {"gallery": len(self)} if _takes_gallery(self.probability) else {}
+        return np.where(there, self.probability(own, **size), 0.0).astype(np.float32)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, in place of one that is there: whole or not at all.
@@ -224,6 +230,13 @@ class Index:
         """Let go of connections and files."""
         if hasattr(self.backend, "close"):
             self.backend.close()
+
+
+def _takes_gallery(probability: Probability) -> bool:
+    try:
+        return "gallery" in signature(probability).parameters
+    except ValueError:  # functions written in C may have none to show
+        return False
 
 
 def _bank(queries: Gaussian, dim: int) -> Gaussian:

@@ -45,7 +45,8 @@ class Hit:
     """An item that was found, the best first.
 
     score         the model's similarity, bigger = closer
-    probability   that it matches, 0…1, as calibrated on a held-out part of the data; None where nothing was calibrated
+    probability   that it matches, 0…1, as calibrated on a held-out part of the data; None where nothing was calibrated,
+                  or below the rank up to which it was
     captions      of a picture: what is known about it; of a caption: itself
     path          the picture's file, if it is still there and inside the indexed roots
     """

@@ -10,7 +10,7 @@ import numpy as np
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
-from halation.calibration import Fitted, Trusts, fit_trust, reliability_plot
+from halation.calibration import TOP, Fitted, Trusts, fit_trust, reliability_plot
 from halation.data import Dataset
 from halation.relevance import Direction
 from halation.search._fingerprint import fingerprint
@@ -43,7 +43,7 @@ def calibrate_run(
     data: str | os.PathLike[str],
     *,
     split: str | None = None,
-    top: int = 10,
+    top: int = TOP,
     precision: float = 0.9,
     alpha: float = 0.1,
     relevance: str = "cider",
@@ -56,7 +56,7 @@ def calibrate_run(
 
     split       default: the recipe's dev split, and of it the images that early stopping did not look at
                 (`data.dev_images`). Where it looked at all of them, all are used and the notes say so
-    top         how many candidates of each query are calibrated
+    top         how many candidates of each query are calibrated; hits below that rank get no probability
     precision   of "something here matches", where half of the queries have a match
     alpha       conformal sets hold a match with probability 1 − alpha
     relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the

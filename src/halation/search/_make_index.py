@@ -27,7 +27,7 @@ from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
-from halation.search._search import Search
+from halation.search._search import CANNOT_TELL, Search
 from halation.search._towers import SIMILARITIES, Towers
 
 __all__ = ["make_index", "open_search"]
@@ -149,7 +149,7 @@ def open_search(
         )
     towers = Towers(trained, backbone or said["backbone"])
     towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    trusts = Trusts.load(path, mark) if (path := trained.folder / CALIBRATION).is_file() else None
+    trusts, notes = _trusts(trained.folder / CALIBRATION, mark)
     while True:
         try:
             indexes, items = _loaded(root / said["data"], said)
@@ -161,8 +161,20 @@ def open_search(
             break
     about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
     about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
+    about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
     return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
+
+
+def _trusts(path: Path, mark: str) -> tuple[Trusts | None, list[str]]:
+    """The run's calibration and what to know of it; one that does not fit the run is no reason not to search."""
+    if not path.is_file():
+        return None, []
+    try:
+        trusts = Trusts.load(path, mark)
+    except InputError as error:
+        return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
+    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]
 
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:

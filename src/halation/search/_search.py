@@ -23,8 +23,9 @@ from halation.search._items import Items, Known
 from halation.search._query import read_query
 from halation.search._towers import Towers
 
-__all__ = ["Search"]
+__all__ = ["CANNOT_TELL", "Search"]
 
+CANNOT_TELL = "this model cannot tell when nothing matches; it shows the nearest in any case"
 _WANT = ("auto", "images", "captions")
 
 
@@ -36,7 +37,8 @@ class Search:
     known     captions and places of the items
     roots     folders the pictures lie below: nothing outside them is ever opened
     trusts    probabilities and thresholds, where the run was calibrated
-    about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source, …
+    about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source,
+              notes (what to know of all answers), …
     """
 
     towers: Towers
@@ -138,12 +140,18 @@ class Search:
         scores = [float(score) for score in ranking.scores[0][: len(ids)]]
         if not ids:
             notes = [*notes, "the index is empty"]
+        if self.trusts is None and asked != side:
+            notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
         probabilities: Sequence[float | None] = [None] * len(ids)
         nothing = not ids
         if trust is not None and ids:
-            probabilities = [float(p) for p in trust.probability(scores, len(index))]
+            fitted = [float(p) for p in trust.probability(scores[: trust.top], len(index))]
+            probabilities = [*fitted, *[None] * (len(ids) - len(fitted))]
+            if min(k, len(ids)) > trust.top:
+                notes = [*notes, f"probabilities were calibrated on the {trust.top} best hits; those below have none"]
             nothing = trust.nothing_matches(scores, len(index), uncertainty)
-            notes = [*notes, *filter(None, [trust.note(len(index))])]
+            told = trust.can_tell(len(scores), uncertainty)
+            notes = [*notes, *filter(None, [None if told else CANNOT_TELL, trust.note(len(index))])]
         hits, more = self._hits(side, ids[:k], scores, probabilities)
         done = time.perf_counter()
         return Answer(

@@ -75,7 +75,9 @@ class FoundItem(BaseModel):
 
     id: str
     score: float = Field(description="The model's similarity, bigger = closer.")
-    probability: float | None = Field(description="That it matches, 0…1, calibrated; none where nothing is calibrated.")
+    probability: float | None = Field(
+        description="That it matches, 0…1, calibrated; none where it is not, or so far down."
+    )
     captions: list[str]
     image: str | None
 
@@ -108,6 +110,7 @@ class About(BaseModel):
     captions: int
     calibrated: bool
     similarity: str
+    notes: list[str] = Field(description="What to know of all answers: that it cannot tell when nothing matches, say.")
     generation: int = Field(description="Counts the reloads.")
     version: str
     max_k: int

@@ -19,7 +19,7 @@ from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
-from halation.calibration import Judged, fit_trust, reliability_plot
+from halation.calibration import TOP, Judged, fit_trust, reliability_plot
 from halation.data import Dataset
 from halation.relevance import Direction, read_flickr8k_judgements
 from halation.search import NEAR, judge
@@ -121,11 +121,11 @@ def _world(
     for side in sides:
         here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
         first = next(iter(here.values()))
-        fitted = fit_trust(first[0], top=_TOP, before=before)
+        fitted = fit_trust(first[0], before=before)
         one = Measured(name, side, about, fitted.trust.chosen)
-        one.probabilities, one.lines = probabilities(fitted, *first, before, _TOP)
+        one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
         bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
-        one.galleries = galleries(fitted.trust.calibration, first[1], bigger, _TOP)
+        one.galleries = galleries(fitted.trust.calibration, first[1], bigger, TOP)
         for kind, pair in here.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
             rows, thresholds, curves = abstaining(label, *pair, _TOP)

@@ -26,7 +26,7 @@ from halation.calibration import (
     fit_abstention,
     trials,
 )
-from halation.calibration._choose import VARIANTS, Before
+from halation.calibration._choose import VARIANTS, Before, before_mixed
 
 __all__ = ["Measured", "abstaining", "by_truth", "galleries", "probabilities", "sets", "words"]
 
@@ -62,13 +62,14 @@ class Measured:
 
 def probabilities(fitted: Fitted, dev: Judged, test: Judged, before: Before, top: int) -> tuple[list[Row], list[Any]]:
     """Every kind, fitted on dev, on the test split; intervals of the ECE resample images. And lines to plot."""
-    scores, matches = test.top(top)
-    image = np.repeat(test.query_image, scores.shape[1])
-    said = {"before": -np.sort(-before(test.scores), axis=1)[:, :top].ravel()}
+    scores, matches = test.mixed(top)
+    there = np.isfinite(scores)
+    image = np.repeat(np.tile(test.query_image, 2), scores.shape[1])[there.ravel()]
+    said = {"before": before_mixed(before, test, top)[there]}
     for name, kind, relative in VARIANTS:
         calibration = Calibration.fit(dev, kind, relative=relative, top=top)
-        said[name] = calibration(scores, test.gallery).ravel()
-    labels, rows = matches.ravel(), []
+        said[name] = calibration(scores, test.gallery)[there]
+    labels, rows = matches[there], []
     for name, p in said.items():
         low, high = _interval(p, labels, image)
         found = {"ece": ece(p, labels), "low": low, "high": high, "brier": brier(p, labels)}
@@ -102,11 +103,12 @@ def galleries(calibration: Calibration, test: Judged, bigger: Judged | None, top
     parts += [] if bigger is None else [[bigger]]
     rows = []
     for some in parts:
-        tops = [part.top(top) for part in some]
-        labels = np.concatenate([matches.ravel() for _, matches in tops])
+        tops = [part.mixed(top) for part in some]
+        labels = np.concatenate([matches[np.isfinite(scores)] for scores, matches in tops])
         row: Row = {"gallery": some[0].gallery, "base": float(labels.mean())}
         for name, size in (("without", None), ("with", some[0].gallery)):
-            row[name] = ece(np.concatenate([calibration(scores, size).ravel() for scores, _ in tops]), labels)
+            said = [calibration(scores, size)[np.isfinite(scores)] for scores, _ in tops]
+            row[name] = ece(np.concatenate(said), labels)
         rows.append(row)
     return rows
 

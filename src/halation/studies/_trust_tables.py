@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from halation import _table
+from halation.calibration import TOP
 from halation.studies._trust_measure import Measured, Row
 
 __all__ = ["page", "tables"]
@@ -15,7 +16,7 @@ Table = tuple[str, list[str], list[list[str]]]
 def tables(measured: Sequence[Measured]) -> Iterator[Table]:
     """Title, header and rows of each."""
     yield (
-        "Match probability of each query's ten best",
+        f"Match probability of each query's {TOP} best, half of the queries without a match",
         ["", "ECE", "95 % of draws of images", "Brier", "skill over the base rate"],
         [
             [

@@ -20,7 +20,7 @@ from halation.serve._observed import Observed
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
 from halation.serve._refusals import Refusal
 from halation.serve._settings import ServeSettings
-from halation.serve._workers import Workers
+from halation.serve._workers import Room, Workers
 
 __all__ = ["Service", "in_words"]
 
@@ -39,6 +39,7 @@ class Service:
         self.live, self.settings, self.observed = live, settings, observed
         self.searchers = Workers(settings.workers, settings.queue, settings.timeout, "search")
         self.painters = Workers(2, 4 * settings.queue, settings.timeout, "pictures")
+        self.room = Room(settings.uploads, settings.queue, settings.timeout)
         self.thumbnails = Thumbnails(settings.thumbnail, settings.thumbnail_cache, settings.max_pixels)
 
     def router(self) -> APIRouter:
@@ -77,9 +78,10 @@ class Service:
     ) -> Response:
         """Find captions of a picture (or its like, with want=images)."""
         search, k, name = self.live.current, self._within(k), image.filename or "picture"
-        data = await image.read()
-        picture = await self.painters.run(decode, data, self.settings.max_pixels, gone=_gone(request))
-        return await self._answer("image", lambda: search.image(picture, k, want, name), request)
+        async with self.room.place(_gone(request)):  # before it is read: an upload that waits lies on the disk
+            data, limit = await image.read(), self.settings.max_pixels
+            picture = await self.painters.run(decode, data, limit, gone=_gone(request))
+            return await self._answer("image", lambda: search.image(picture, k, want, name), request)
 
     async def list_items(
         self, offset: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=_PAGE)] = 24

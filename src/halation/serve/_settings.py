@@ -32,6 +32,7 @@ class ServeSettings:
     max_body: int = 256 * 1024  # bytes of a request without a picture: 10,000 words are some 60 kB
     max_upload: int = 20 * 2**20  # bytes of a request with one
     max_pixels: int = 50_000_000  # of an uploaded picture; decoded it takes three bytes a pixel
+    uploads: int = 4  # uploaded pictures in memory at once; others wait
     rate: float = 20.0  # searches a second of one client, on average; 0 = no limit
     burst: int = 60  # searches of one client at once; typing makes some
     workers: int = 1  # threads that encode and search (they share the cores with torch's own)
@@ -45,8 +46,8 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         positive = (
-            "max_k", "max_body", "max_upload", "max_pixels", "burst", "workers", "queue", "timeout", "receive_timeout",
-            "shutdown_timeout", "thumbnail",
+            "max_k", "max_body", "max_upload", "max_pixels", "uploads", "burst", "workers", "queue", "timeout",
+            "receive_timeout", "shutdown_timeout", "thumbnail",
         )  # fmt: skip
         for name in positive:
             if not getattr(self, name) > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
@@ -139,6 +140,20 @@ def test_the_listing_goes_through_the_index_in_order(client: Client, search: Wor
         seen += [item["id"] for item in listing["items"]]
     assert seen == list(search.items)
     assert one.get("/items?limit=101").status_code == 422
+
+
+def test_the_names_of_a_listing_are_made_off_the_event_loop(
+    client: Client, search: WordSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def items(self: WordSearch) -> list[str]:
+        made.append(threading.current_thread().name)
+        return list(self.captions)
+
+    monkeypatch.setattr(WordSearch, "items", property(items))
+    assert len(client().get("/items?offset=50").json()["items"]) == 10
+    assert made and all(name.startswith("halation-search") for name in made)
 
 
 def test_an_empty_index_answers(client: Client, tmp_path: Path) -> None:

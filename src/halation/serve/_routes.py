@@ -88,9 +88,11 @@ class Service:
     ) -> schemas.Listing:
         """Items in the index's own order, a part at a time."""
         search = self.live.current
-        ids = search.items[offset : offset + limit]
-        items = await self.searchers.run(lambda: [schemas.shown(search.item(name)) for name in ids])
-        return schemas.Listing(total=len(search), items=items)
+
+        def listed() -> list[schemas.Shown]:
+            return [schemas.shown(search.item(name)) for name in search.items[offset : offset + limit]]
+
+        return schemas.Listing(total=len(search), items=await self.searchers.run(listed))
 
     async def item(self, id: str) -> schemas.Shown:  # noqa: A002
         """One item."""

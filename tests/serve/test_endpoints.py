@@ -42,6 +42,15 @@ def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSea
     assert described["hits"][0]["image"] is None
 
 
+def test_the_name_of_an_upload_is_repeated_only_as_far_as_it_can_be(client: Client) -> None:
+    one, long = client(), "n" * 500 + ".png"
+    for name, repeated in ((r"a\ud800.png", "a?.png"), (long, "n" * 200)):
+        head = f'--b\r\nContent-Disposition: form-data; name="image"; filename="{name}"\r\n\r\n'.encode()
+        kind = {"content-type": "multipart/form-data; boundary=b; charset=raw_unicode_escape"}
+        said = one.post("/search/image", content=head + png(9, 9) + b"\r\n--b--\r\n", headers=kind)
+        assert said.status_code == 200 and said.json()["query"] == repeated
+
+
 def test_what_is_like_an_item_needs_no_upload(client: Client, search: WordSearch) -> None:
     name, one = search.items[9], client()
     alike = one.get(f"/items/{name}/alike?k=4&want=images").json()

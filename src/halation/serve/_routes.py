@@ -25,6 +25,7 @@ from halation.serve._workers import Room, Workers
 __all__ = ["Service", "in_words"]
 
 _PAGE = 100  # items of one listing at most
+_NAME = 200  # characters of an upload's name that an answer repeats
 _MONTH = 30 * 24 * 3600
 _PICTURE: dict[int, dict[str, Any]] = {
     200: {"content": {"image/*": {}}, "description": "The picture."},
@@ -77,7 +78,7 @@ class Service:
         want: Annotated[schemas.Want, Form()] = "auto",
     ) -> Response:
         """Find captions of a picture (or its like, with want=images)."""
-        search, k, name = self.live.current, self._within(k), image.filename or "picture"
+        search, k, name = self.live.current, self._within(k), _called(image)
         async with self.room.place(_gone(request)):  # before it is read: an upload that waits lies on the disk
             data, limit = await image.read(), self.settings.max_pixels
             picture = await self.painters.run(decode, data, limit, gone=_gone(request))
@@ -212,6 +213,11 @@ def _decoded(segment: str) -> str:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
         raise UnknownItem("no item has this id: it is not UTF-8") from None
+
+
+def _called(image: UploadFile) -> str:
+    """An upload's name as an answer can repeat it: a form may come in an encoding that knows half characters."""
+    return (image.filename or "picture").encode("utf-8", "replace").decode()[:_NAME]
 
 
 def _gone(request: Request) -> Callable[[], Awaitable[None]]:

@@ -45,6 +45,10 @@ def decode(data: bytes, max_pixels: int) -> Image.Image:
     ...
     halation.serve._refusals.Refusal: this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file
     """
+    return _reduced(_whole(data, max_pixels))
+
+
+def _whole(data: bytes, max_pixels: int) -> Image.Image:
     with _opened(data) as image:
         width, height = image.size
     if width * height > max_pixels:
@@ -54,7 +58,7 @@ def decode(data: bytes, max_pixels: int) -> Image.Image:
             "make it smaller",
             "pixels",
         )
-    return _reduced(_read(data))
+    return _read(data, max_pixels)
 
 
 def original(data: bytes, max_pixels: int) -> Rendered:
@@ -64,7 +68,7 @@ def original(data: bytes, max_pixels: int) -> Rendered:
     if kind in _SHOWN:
         return Rendered(data, _SHOWN[kind])
     out = BytesIO()
-    decode(data, max_pixels).save(out, "PNG")
+    _whole(data, max_pixels).save(out, "PNG")
     return Rendered(out.getvalue(), "image/png")
 
 
@@ -116,14 +120,14 @@ def _opened(data: bytes) -> Image.Image:
         raise _unreadable() from None
 
 
-def _read(data: bytes) -> Image.Image:
+def _read(data: bytes, max_pixels: int) -> Image.Image:
     """As every other picture is read, so that the same file finds the same here and at the prompt."""
     from halation.search import read_picture  # here: it loads torch, which an application over another search spares
 
     try:
-        return read_picture(data)
-    except InputError:
-        raise _unreadable() from None
+        return read_picture(data, "this file", limit=max_pixels)
+    except InputError as error:
+        raise Refusal(415, str(error), "undecodable") from None
 
 
 def _reduced(picture: Image.Image) -> Image.Image:

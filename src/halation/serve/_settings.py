@@ -9,6 +9,7 @@ from halation._errors import InputError
 
 __all__ = ["ServeSettings", "is_loopback"]
 
+_MOST_PIXELS = 2 * 89_478_485  # above it Pillow raises DecompressionBombError
 _SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 16` gives 32
 
 
@@ -52,6 +53,10 @@ class ServeSettings:
         for name in positive:
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be greater than 0")
+        if self.max_pixels > _MOST_PIXELS:
+            raise InputError(
+                f"max_pixels is {self.max_pixels:,}; Pillow decodes no picture of more than {_MOST_PIXELS:,}"
+            )
         if not self.rate >= 0:
             raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
         if not 0 <= self.port <= 65535:

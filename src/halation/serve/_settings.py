@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from dataclasses import dataclass
 
 from halation._errors import InputError
@@ -51,13 +52,13 @@ class ServeSettings:
             "receive_timeout", "shutdown_timeout", "thumbnail",
         )  # fmt: skip
         for name in positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be greater than 0")
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be a number greater than 0")
         if self.max_pixels > _MOST_PIXELS:
             raise InputError(
                 f"max_pixels is {self.max_pixels:,}; Pillow decodes no picture of more than {_MOST_PIXELS:,}"
             )
-        if not self.rate >= 0:
+        if not 0 <= self.rate < math.inf:
             raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
         if not 0 <= self.port <= 65535:
             raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")

@@ -27,6 +27,9 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert "a token is needed" in refused(capsys, str(tmp_path), "--host", "0.0.0.0")
     assert "at least 16" in refused(capsys, str(tmp_path), "--token", "short")
     assert "max_k is 0" in refused(capsys, str(tmp_path), "--max-k", "0")
+    for option in ("--rate", "--max-upload-mb", "--max-megapixels", "--timeout"):
+        for value in ("inf", "nan"):
+            assert f"{option[2:]} is {value}" in refused(capsys, str(tmp_path), option, value)
     monkeypatch.setenv("HALATION_TOKEN", "a token of some length")
     assert "halation index made" in refused(capsys, str(tmp_path), "--host", "127.0.0.1", "--port", "0")
 

@@ -48,6 +48,7 @@ def test_everything_is_as_it_was(backend: str, hubness: str | None, tmp_path: Pa
     loaded = Index.load(tmp_path / "idx", probability=lambda scores: scores)
     assert same(index, loaded)
     assert loaded.items == index.items
+    assert loaded.names(np.array([49, 0, 3])) == ["ü49.jpg", "ü0.jpg", "ü3.jpg"]
     assert (loaded.dim, loaded.rerank, loaded.meta, len(loaded)) == (index.dim, 7, index.meta, 50)
     assert loaded.similarity is similarity.csd
     assert loaded.search(QUERIES, 5).probabilities is not None

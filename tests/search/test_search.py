@@ -17,6 +17,7 @@ import torch
 from halation import Gaussian, InputError
 from halation.build import open_run
 from halation.calibration import Trusts, fit_trust
+from halation.index import Index
 from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
 from judged_worlds import points
@@ -108,6 +109,18 @@ class TestAnswers:
         found.indexes["images"].remove(found.indexes["images"].items)
         answer = found.text("a dog")
         assert answer.hits == [] and answer.nothing and answer.notes == ["the index is empty"]
+
+    def test_a_part_of_the_ids_is_made_without_the_others(
+        self, search: Search, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = [name for index in search.indexes.values() for name in index.items]
+        assert list(search.items) == names
+        monkeypatch.setattr(Index, "items", property(lambda index: pytest.fail("all names were made")))
+        assert search.items[14:19] == names[14:19] and search.items[::-7] == names[::-7]
+        assert search.items[90:200] == names[90:] and search.items[2**53 :] == []
+        assert search.items[-1] == names[-1]
+        with pytest.raises(IndexError):
+            search.items[96]
 
     def test_items_by_id(self, search: Search, flickr: Path) -> None:
         item = search.item("p2.jpg")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
@@ -39,6 +40,15 @@ def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSea
     described = client().post("/search/image", files={"image": (name, file)}, data={"k": 2}).json()
     assert described["found"] == "captions" and described["hits"][0]["captions"] == [search.captions[name][0]]
     assert described["hits"][0]["image"] is None
+
+
+def test_the_name_of_an_upload_is_repeated_only_as_far_as_it_can_be(client: Client) -> None:
+    one, long = client(), "n" * 500 + ".png"
+    for name, repeated in ((r"a\ud800.png", "a?.png"), (long, "n" * 200)):
+        head = f'--b\r\nContent-Disposition: form-data; name="image"; filename="{name}"\r\n\r\n'.encode()
+        kind = {"content-type": "multipart/form-data; boundary=b; charset=raw_unicode_escape"}
+        said = one.post("/search/image", content=head + png(9, 9) + b"\r\n--b--\r\n", headers=kind)
+        assert said.status_code == 200 and said.json()["query"] == repeated
 
 
 def test_what_is_like_an_item_needs_no_upload(client: Client, search: WordSearch) -> None:
@@ -101,12 +111,12 @@ def test_a_large_picture_becomes_a_small_upright_jpeg(client: Client, tmp_path: 
 
 
 def test_a_picture_browsers_cannot_show_is_sent_as_one_they_can(client: Client, tmp_path: Path) -> None:
-    Image.new("RGB", (900, 700), "green").save(tmp_path / "scan.tiff")
+    Image.new("L", (5000, 4000), 90).save(tmp_path / "scan.tiff")
     one = client(WordSearch(tmp_path, {"scan.tiff": ["green"]}))
     whole = one.get("/items/scan.tiff/image?size=original")
     assert whole.headers["content-type"] == "image/png"
     with Image.open(io.BytesIO(whole.content)) as shown:
-        assert shown.size == (900, 700)
+        assert shown.size == (5000, 4000)
 
 
 def test_a_file_is_sent_as_what_it_is_not_as_what_it_is_called(client: Client, tmp_path: Path) -> None:
@@ -139,6 +149,20 @@ def test_the_listing_goes_through_the_index_in_order(client: Client, search: Wor
         seen += [item["id"] for item in listing["items"]]
     assert seen == list(search.items)
     assert one.get("/items?limit=101").status_code == 422
+
+
+def test_the_names_of_a_listing_are_made_off_the_event_loop(
+    client: Client, search: WordSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def items(self: WordSearch) -> list[str]:
+        made.append(threading.current_thread().name)
+        return list(self.captions)
+
+    monkeypatch.setattr(WordSearch, "items", property(items))
+    assert len(client().get("/items?offset=50").json()["items"]) == 10
+    assert made and all(name.startswith("halation-search") for name in made)
 
 
 def test_an_empty_index_answers(client: Client, tmp_path: Path) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from halation._errors import InputError
+from halation.search import Answer
 from halation.serve import ServeSettings
 from serving import TOKEN, Client, WordSearch, png
 
@@ -169,7 +174,7 @@ def test_a_picture_of_a_hundred_megapixels_is_refused_before_it_is_decoded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = client()
-    monkeypatch.setattr("halation.search.read_picture", lambda data: pytest.fail("the pixels were decoded"))
+    monkeypatch.setattr("halation.search.read_picture", lambda *_, **options: pytest.fail("the pixels were decoded"))
     for width, height in ((12_000, 9_000), (40_000, 20_000)):  # the second is beyond Pillow's own limit
         file = bomb(width, height)
         assert len(file) < 200_000
@@ -177,11 +182,53 @@ def test_a_picture_of_a_hundred_megapixels_is_refused_before_it_is_decoded(
         assert refused.status_code == 413 and "make it smaller" in refused.json()["error"]
 
 
+def test_the_limit_of_pixels_is_the_servers_and_what_is_wrong_with_a_file_is_said(client: Client) -> None:
+    one = client(max_pixels=80_000_000)
+    assert one.post("/search/image", files={"image": ("big.png", bomb(9_000, 8_000))}).status_code == 200
+    cut = one.post("/search/image", files={"image": ("cut.png", png(50, 50)[:80])})
+    assert cut.status_code == 415 and "(JPEG, PNG, WebP, BMP, GIF or TIFF: " in cut.json()["error"]
+    with pytest.raises(InputError, match="Pillow decodes no picture of more than 178,956,970"):
+        ServeSettings(max_pixels=200_000_000)
+
+
+def test_few_uploads_are_in_memory_at_once_and_none_at_its_full_size(
+    search: WordSearch, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from halation.serve import _routes
+
+    release, decoded, sizes = threading.Event(), list[int](), list[int]()
+    ask, decode = search.image, _routes.decode
+
+    def slowly(picture: Image.Image, *others: Any) -> Answer:
+        sizes.append(picture.width * picture.height)
+        assert release.wait(30)
+        return ask(picture, *others)
+
+    def counted(data: bytes, limit: int) -> Image.Image:
+        decoded.append(len(data))
+        return decode(data, limit)
+
+    monkeypatch.setattr(search, "image", slowly)
+    monkeypatch.setattr(_routes, "decode", counted)
+    one, file = client(uploads=2, queue=7), bomb(7000, 7000)
+    with ThreadPoolExecutor(12) as pool:
+        posts = [pool.submit(one.post, "/search/image", files={"image": ("big.png", file)}) for _ in range(12)]
+        while sum(post.done() for post in posts) < 3:  # two are inside, seven wait
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert len(decoded) == 2
+        release.set()
+        statuses = sorted(post.result().status_code for post in posts)
+    assert statuses == [200] * 9 + [503] * 3
+    assert len(sizes) == 9 and max(sizes) <= 16_000_000
+    assert one.post("/search/image", files={"image": ("a.png", png(10, 10))}).status_code == 200
+
+
 def test_a_file_that_is_no_picture_is_refused_whatever_its_name(client: Client) -> None:
     one, magic = client(), b"\x89PNG\r\n\x1a\n"
     for content in (b"just text", b"", magic + b"\x00" * 50, png(50, 50)[:80], b"GIF89a", b"\xff\xd8\xff\xe0"):
         refused = one.post("/search/image", files={"image": ("photo.jpg", content, "image/jpeg")})
-        assert refused.status_code == 415 and "no picture" in refused.json()["error"]
+        assert refused.status_code == 415 and re.search("no (readable )?picture", refused.json()["error"])
 
 
 def test_one_client_asks_only_so_often(client: Client) -> None:
@@ -226,8 +273,6 @@ def test_an_answer_that_takes_too_long_is_given_up_and_what_waits_behind_it_too(
 
 def test_searches_go_on_while_pictures_are_made(client: Client, tmp_path: Path) -> None:
     """Pictures have threads of their own: a page of thumbnails does not stop a search."""
-    import threading
-
     begun, release = threading.Event(), threading.Event()
 
     class Stuck(WordSearch):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from halation._errors import InputError
 from halation.cli._console import print_line
 
 __all__ = ["add_verbs"]
@@ -47,10 +49,10 @@ def serve(
         port=port,
         token=token,
         max_k=max_k,
-        max_upload=int(max_upload_mb * 2**20),
-        max_pixels=int(max_megapixels * 1e6),
+        max_upload=int(_finite(max_upload_mb, "--max-upload-mb") * 2**20),
+        max_pixels=int(_finite(max_megapixels, "--max-megapixels") * 1e6),
         rate=rate,
-        burst=max(1, round(3 * rate)),
+        burst=max(1, round(3 * _finite(rate, "--rate"))),
         workers=workers,
         queue=queue,
         timeout=timeout,
@@ -59,6 +61,12 @@ def serve(
     run_server(
         index, settings=settings, run=run, ready=_greet(settings.token), log_level="info" if verbose else "warning"
     )
+
+
+def _finite(value: float, option: str) -> float:
+    if not math.isfinite(value):  # "inf" and "nan" are numbers at the prompt, too
+        raise InputError(f"{option} is {value}; give a number")
+    return value
 
 
 def _greet(token: str | None) -> Any:

@@ -110,6 +110,10 @@ class Index:
         """All names, in the order of their rows."""
         return self._gallery.store.names_at(np.arange(len(self)))
 
+    def names(self, rows: Array) -> list[str]:
+        """The names of some rows; `items` makes those of all."""
+        return self._gallery.store.names_at(as_indices(rows, len(self), "rows"))
+
     def rows(self, items: Sequence[str]) -> Keys:
         """The places of some items in `items`."""
         return self._gallery.store.table.positions(self._gallery.keys(as_names(items)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, overload
 
+import numpy as np
 from PIL import Image
 
 from halation._errors import InputError, MissingExtra, one_of
@@ -104,10 +104,10 @@ class Search:
             return None
         return content if isinstance(content, bytes) else None
 
-    @cached_property
+    @property
     def items(self) -> Sequence[str]:
-        """The ids, images before captions."""
-        return tuple(chain.from_iterable(index.items for index in self.indexes.values()))
+        """The ids, images before captions; a part of them costs what it holds, however large the index is."""
+        return _Ids(tuple(self.indexes.values()))
 
     def __len__(self) -> int:
         return sum(len(index) for index in self.indexes.values())
@@ -208,6 +208,39 @@ class Search:
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(index):,} {side}" for side, index in self.indexes.items())
         return f"Search({counts}, {self.about.get('run')})"
+
+
+class _Ids(Sequence[str]):
+    """The names in some indexes, one index after the other, made when they are asked for."""
+
+    def __init__(self, indexes: tuple[Index, ...]) -> None:
+        self._indexes = indexes
+
+    def __len__(self) -> int:
+        return sum(map(len, self._indexes))
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return self._named(range(len(self))[place])
+        return self._named([range(len(self))[place]])[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(index.items for index in self._indexes)
+
+    def _named(self, places: Sequence[int]) -> list[str]:
+        wanted, names, first = np.asarray(places, np.int64), [""] * len(places), 0
+        for index in self._indexes:
+            here = np.flatnonzero((wanted >= first) & (wanted < first + len(index)))
+            for spot, name in zip(here.tolist(), index.names(wanted[here] - first), strict=True):
+                names[spot] = name
+            first += len(index)
+        return names
 
 
 def _doubted(answer: Answer) -> Answer:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from PIL.Image import Image
 
@@ -17,6 +19,7 @@ from halation.serve._refusals import Refusal
 
 __all__ = ["Live", "Searcher", "opener"]
 
+T = TypeVar("T")
 _log = logging.getLogger("halation.serve")
 
 
@@ -43,11 +46,27 @@ class Searcher(Protocol):
 
 
 class Live:
-    """The search in use. A request takes `current` once and keeps it: an old index lives until its last request."""
+    """The search in use. Work keeps the one it began with: an old index is closed when its last work has ended."""
 
     def __init__(self, search: Searcher, reopen: Callable[[], Searcher] | None, observed: Observed) -> None:
         self.current, self.generation = search, 1
         self._reopen, self._observed, self._under_way = reopen, observed, False
+        self._users: Counter[int] = Counter()  # work under way, by generation
+        self._lock = threading.Lock()
+
+    def run(self, work: Callable[[Searcher], T]) -> T:
+        """`work(search)`, in the thread that calls: it may outlast the request it is for."""
+        with self._lock:
+            search, generation = self.current, self.generation
+            self._users[generation] += 1
+        try:
+            return work(search)
+        finally:
+            with self._lock:
+                self._users[generation] -= 1
+                last = generation != self.generation and not self._users[generation]
+            if last:
+                _close(search)
 
     async def reload(self) -> int:
         """Open the index again and put it in place; the old one stays where the new one cannot be opened."""
@@ -67,10 +86,24 @@ class Live:
             raise Refusal(409, f"the index was not reloaded, the old one stays in use: {error}", "reload") from error
         finally:
             self._under_way = False
-        self.current, self.generation = fresh, self.generation + 1
+        with self._lock:
+            old, idle = self.current, not self._users[self.generation]
+            self.current, self.generation = fresh, self.generation + 1
+        if idle:
+            await asyncio.to_thread(_close, old)
         self._observed.reloads.add("done")
         _log.info("index %d: %s items", self.generation, f"{len(fresh):,}")
         return self.generation
+
+
+def _close(search: Searcher) -> None:
+    """Let go of what an old index holds: files, connections to a database."""
+    close = getattr(search, "close", None)  # a search that holds nothing needs none
+    if close is not None:
+        try:
+            close()
+        except Exception:  # whoever happens to be last has done nothing wrong
+            _log.exception("an old index was not closed")
 
 
 def opener(folder: Path, run: Path | None) -> Callable[[], Searcher]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ __all__ = ["Rendered", "Thumbnails", "decode", "original"]
 # what browsers show as it is; a file is one of these if its content says so, whatever its name
 _SHOWN = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
 _DECODED = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")  # JPEG finds MPO, too
+_KEPT = 16_000_000  # pixels of an upload that waits for the model, which looks at less than one million
 _SMALL = 200_000  # bytes: a file of a thumbnail's size and fewer bytes is its own thumbnail
 
 
@@ -36,11 +38,17 @@ class Rendered:
 def decode(data: bytes, max_pixels: int) -> Image.Image:
     """An upload as an upright RGB picture; its size is looked at before its pixels are.
 
+    One of more than 16 million pixels is made a half, a third, … of its size, so that it waits in 48 MB and not in 150.
+
     >>> decode(b"not a picture", 100)
     Traceback (most recent call last):
     ...
     halation.serve._refusals.Refusal: this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file
     """
+    return _reduced(_whole(data, max_pixels))
+
+
+def _whole(data: bytes, max_pixels: int) -> Image.Image:
     with _opened(data) as image:
         width, height = image.size
     if width * height > max_pixels:
@@ -50,7 +58,7 @@ def decode(data: bytes, max_pixels: int) -> Image.Image:
             "make it smaller",
             "pixels",
         )
-    return _read(data)
+    return _read(data, max_pixels)
 
 
 def original(data: bytes, max_pixels: int) -> Rendered:
@@ -60,7 +68,7 @@ def original(data: bytes, max_pixels: int) -> Rendered:
     if kind in _SHOWN:
         return Rendered(data, _SHOWN[kind])
     out = BytesIO()
-    decode(data, max_pixels).save(out, "PNG")
+    _whole(data, max_pixels).save(out, "PNG")
     return Rendered(out.getvalue(), "image/png")
 
 
@@ -112,14 +120,24 @@ def _opened(data: bytes) -> Image.Image:
         raise _unreadable() from None
 
 
-def _read(data: bytes) -> Image.Image:
+def _read(data: bytes, max_pixels: int) -> Image.Image:
     """As every other picture is read, so that the same file finds the same here and at the prompt."""
     from halation.search import read_picture  # here: it loads torch, which an application over another search spares
 
     try:
-        return read_picture(data)
-    except InputError:
-        raise _unreadable() from None
+        return read_picture(data, "this file", limit=max_pixels)
+    except InputError as error:
+        raise Refusal(415, str(error), "undecodable") from None
+
+
+def _reduced(picture: Image.Image) -> Image.Image:
+    """A picture of at most `_KEPT` pixels, each the mean of a square of the old ones.
+
+    >>> _reduced(Image.new("RGB", (8000, 3000))).size, _reduced(Image.new("RGB", (4000, 4000))).size
+    ((4000, 1500), (4000, 4000))
+    """
+    factor = math.ceil(math.sqrt(picture.width * picture.height / _KEPT))
+    return picture if factor <= 1 else picture.reduce(factor)
 
 
 def _loaded(image: Image.Image) -> Image.Image:

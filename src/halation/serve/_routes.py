@@ -1,4 +1,4 @@
-"""The endpoints. Each takes the index in use once, works in a thread, and answers."""
+"""The endpoints. Each works in a thread, on the index that is in use when the work begins, and answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from halation.serve._observed import Observed
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
 from halation.serve._refusals import Refusal
 from halation.serve._settings import ServeSettings
-from halation.serve._workers import Workers
+from halation.serve._workers import Room, Workers
 
 __all__ = ["Service", "in_words"]
 
 _PAGE = 100  # items of one listing at most
+_NAME = 200  # characters of an upload's name that an answer repeats
 _MONTH = 30 * 24 * 3600
 _PICTURE: dict[int, dict[str, Any]] = {
     200: {"content": {"image/*": {}}, "description": "The picture."},
@@ -39,6 +40,7 @@ class Service:
         self.live, self.settings, self.observed = live, settings, observed
         self.searchers = Workers(settings.workers, settings.queue, settings.timeout, "search")
         self.painters = Workers(2, 4 * settings.queue, settings.timeout, "pictures")
+        self.room = Room(settings.uploads, settings.queue, settings.timeout)
         self.thumbnails = Thumbnails(settings.thumbnail, settings.thumbnail_cache, settings.max_pixels)
 
     def router(self) -> APIRouter:
@@ -65,8 +67,8 @@ class Service:
 
     async def search(self, query: schemas.TextQuery, request: Request) -> Response:
         """Find pictures (or captions) by words."""
-        search, k = self.live.current, self._within(query.k)
-        return await self._answer("text", lambda: search.text(query.text, k, query.want), request)
+        k = self._within(query.k)
+        return await self._answer("text", lambda search: search.text(query.text, k, query.want), request)
 
     async def search_image(
         self,
@@ -76,24 +78,27 @@ class Service:
         want: Annotated[schemas.Want, Form()] = "auto",
     ) -> Response:
         """Find captions of a picture (or its like, with want=images)."""
-        search, k, name = self.live.current, self._within(k), image.filename or "picture"
-        data = await image.read()
-        picture = await self.painters.run(decode, data, self.settings.max_pixels, gone=_gone(request))
-        return await self._answer("image", lambda: search.image(picture, k, want, name), request)
+        k, name = self._within(k), _called(image)
+        async with self.room.place(_gone(request)):  # before it is read: an upload that waits lies on the disk
+            data, limit = await image.read(), self.settings.max_pixels
+            picture = await self.painters.run(decode, data, limit, gone=_gone(request))
+            return await self._answer("image", lambda search: search.image(picture, k, want, name), request)
 
     async def list_items(
         self, offset: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=_PAGE)] = 24
     ) -> schemas.Listing:
         """Items in the index's own order, a part at a time."""
-        search = self.live.current
-        ids = search.items[offset : offset + limit]
-        items = await self.searchers.run(lambda: [schemas.shown(search.item(name)) for name in ids])
-        return schemas.Listing(total=len(search), items=items)
+
+        def listed(search: Searcher) -> schemas.Listing:
+            items = [schemas.shown(search.item(name)) for name in search.items[offset : offset + limit]]
+            return schemas.Listing(total=len(search), items=items)
+
+        return await self.searchers.run(self.live.run, listed)
 
     async def item(self, id: str) -> schemas.Shown:  # noqa: A002
         """One item."""
-        search = self.live.current
-        return schemas.shown(await self.searchers.run(search.item, _decoded(id)))
+        name = _decoded(id)
+        return schemas.shown(await self.searchers.run(self.live.run, lambda search: search.item(name)))
 
     async def image(
         self,
@@ -102,8 +107,8 @@ class Service:
         size: Literal["thumbnail", "original"] = "thumbnail",
     ) -> Response:
         """The picture of an item."""
-        work = self._thumbnail if size == "thumbnail" else self._original
-        picture = await self.painters.run(work, self.live.current, _decoded(id), gone=_gone(request))
+        name, made = _decoded(id), self._thumbnail if size == "thumbnail" else self._original
+        picture = await self.painters.run(self.live.run, lambda search: made(search, name), gone=_gone(request))
         # always asked again, seldom sent again: an index may be reloaded, a file replaced
         headers = {"etag": picture.etag, "cache-control": "private, no-cache"}
         if picture.etag in request.headers.get("if-none-match", ""):
@@ -118,8 +123,8 @@ class Service:
         want: schemas.Want = "auto",
     ) -> Response:
         """What is nearest to an item: a picture's captions, or with want=images its like. Nothing is uploaded."""
-        search, k, name = self.live.current, self._within(k), _decoded(id)
-        return await self._answer("item", lambda: search.like(name, k, want), request)
+        k, name = self._within(k), _decoded(id)
+        return await self._answer("item", lambda search: search.like(name, k, want), request)
 
     async def about(self) -> schemas.About:
         """What is being served, and what may be asked of it."""
@@ -159,7 +164,7 @@ class Service:
         return response
 
     async def reload(self) -> schemas.Reloaded:
-        """Read the index again and use the new one; requests under way end on the old one."""
+        """Read the index again and use the new one; searches under way end on the old one, which is then closed."""
         if self.settings.token is None:
             raise Refusal(403, "start the server with a token to reload over HTTP, or send it SIGHUP", "reload")
         generation = await self.live.reload()
@@ -175,8 +180,8 @@ class Service:
             raise Refusal(422, f"k is {k}; this server gives at most {self.settings.max_k} hits", "k")
         return k
 
-    async def _answer(self, kind: str, ask: Callable[[], Answer], request: Request) -> Response:
-        answer = await self.searchers.run(ask, gone=_gone(request))
+    async def _answer(self, kind: str, ask: Callable[[Searcher], Answer], request: Request) -> Response:
+        answer = await self.searchers.run(self.live.run, ask, gone=_gone(request))
         self.observed.encode.add(answer.encode_ms / 1000, kind)
         self.observed.search.add(answer.search_ms / 1000, kind)
         if answer.nothing:
@@ -209,6 +214,11 @@ def _decoded(segment: str) -> str:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
         raise UnknownItem("no item has this id: it is not UTF-8") from None
+
+
+def _called(image: UploadFile) -> str:
+    """An upload's name as an answer can repeat it: a form may come in an encoding that knows half characters."""
+    return (image.filename or "picture").encode("utf-8", "replace").decode()[:_NAME]
 
 
 def _gone(request: Request) -> Callable[[], Awaitable[None]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from dataclasses import dataclass
 
 from halation._errors import InputError
 
 __all__ = ["ServeSettings", "is_loopback"]
 
+_MOST_PIXELS = 2 * 89_478_485  # above it Pillow raises DecompressionBombError
 _SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 16` gives 32
 
 
@@ -32,6 +34,7 @@ class ServeSettings:
     max_body: int = 256 * 1024  # bytes of a request without a picture: 10,000 words are some 60 kB
     max_upload: int = 20 * 2**20  # bytes of a request with one
     max_pixels: int = 50_000_000  # of an uploaded picture; decoded it takes three bytes a pixel
+    uploads: int = 4  # uploaded pictures in memory at once; others wait
     rate: float = 20.0  # searches a second of one client, on average; 0 = no limit
     burst: int = 60  # searches of one client at once; typing makes some
     workers: int = 1  # threads that encode and search (they share the cores with torch's own)
@@ -45,13 +48,17 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         positive = (
-            "max_k", "max_body", "max_upload", "max_pixels", "burst", "workers", "queue", "timeout", "receive_timeout",
-            "shutdown_timeout", "thumbnail",
+            "max_k", "max_body", "max_upload", "max_pixels", "uploads", "burst", "workers", "queue", "timeout",
+            "receive_timeout", "shutdown_timeout", "thumbnail",
         )  # fmt: skip
         for name in positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be greater than 0")
-        if not self.rate >= 0:
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be a number greater than 0")
+        if self.max_pixels > _MOST_PIXELS:
+            raise InputError(
+                f"max_pixels is {self.max_pixels:,}; Pillow decodes no picture of more than {_MOST_PIXELS:,}"
+            )
+        if not 0 <= self.rate < math.inf:
             raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
         if not 0 <= self.port <= 65535:
             raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")

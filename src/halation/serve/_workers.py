@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from halation.serve._refusals import Refusal
 
-__all__ = ["ClientGone", "Workers"]
+__all__ = ["ClientGone", "Room", "Workers"]
 
 T = TypeVar("T")
+Gone = Callable[[], Awaitable[None]]
+"""Ends when the client has left."""
 
 
 class ClientGone(Exception):
@@ -31,34 +34,11 @@ class Workers:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"halation-{name}")
 
-    async def run(
-        self, work: Callable[..., T], *arguments: Any, gone: Callable[[], Awaitable[None]] | None = None
-    ) -> T:
-        """The result of `work(*arguments)`; `gone()` ends when the client has left."""
+    async def run(self, work: Callable[..., T], *arguments: Any, gone: Gone | None = None) -> T:
+        """The result of `work(*arguments)`."""
         if self.held >= self.limit:
-            raise Refusal(
-                503,
-                f"the server is busy: {self.held} requests of this kind are waiting already; try again in a moment",
-                "queue_full",
-                {"retry-after": "1"},
-            )
-        future = asyncio.wrap_future(self._submit(work, *arguments))
-        left = None if gone is None else asyncio.ensure_future(gone())
-        try:
-            waited: set[asyncio.Future[Any]] = {future} if left is None else {future, left}
-            await asyncio.wait(waited, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED)
-            if future.done():
-                return future.result()
-            future.cancel()
-            if left is not None and left.done():
-                raise ClientGone
-            raise Refusal(
-                504, f"no answer within {self.timeout:g} seconds; the server is overloaded, try again later", "timeout"
-            )
-        finally:
-            future.cancel()
-            if left is not None:
-                left.cancel()
+            raise _busy(self.held)
+        return await _in_time(asyncio.wrap_future(self._submit(work, *arguments)), self.timeout, gone)
 
     def _submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         with self._lock:
@@ -74,3 +54,55 @@ class Workers:
     def close(self) -> None:
         """Begin nothing more; what is under way is waited for."""
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+class Room:
+    """Places for what takes much memory: `places` are held at once, `queue` requests wait, the next is refused."""
+
+    def __init__(self, places: int, queue: int, timeout: float) -> None:
+        self.limit, self.timeout = places + queue, timeout
+        self.held = 0  # waiting or inside
+        self._free = asyncio.Semaphore(places)
+
+    @asynccontextmanager
+    async def place(self, gone: Gone | None = None) -> AsyncIterator[None]:
+        """A place, for as long as the block lasts."""
+        if self.held >= self.limit:
+            raise _busy(self.held)
+        self.held += 1
+        taken = asyncio.ensure_future(self._free.acquire())
+        try:
+            await _in_time(taken, self.timeout, gone)
+            yield
+        finally:
+            self.held -= 1
+            if taken.done() and not taken.cancelled():
+                self._free.release()
+
+
+async def _in_time(future: asyncio.Future[T], seconds: float, gone: Gone | None) -> T:
+    """What the future gives; it is cancelled when the client leaves first, or when its time is over."""
+    left = None if gone is None else asyncio.ensure_future(gone())
+    try:
+        waited: set[asyncio.Future[Any]] = {future} if left is None else {future, left}
+        await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        if left is not None and left.done():
+            raise ClientGone
+        raise Refusal(
+            504, f"no answer within {seconds:g} seconds; the server is overloaded, try again later", "timeout"
+        )
+    finally:
+        future.cancel()
+        if left is not None:
+            left.cancel()
+
+
+def _busy(held: int) -> Refusal:
+    return Refusal(
+        503,
+        f"the server is busy: {held} requests of this kind are waiting already; try again in a moment",
+        "queue_full",
+        {"retry-after": "1"},
+    )

@@ -1,0 +1,70 @@
+"""The change from one index to the next: nothing is closed under a search, and nothing stays open after it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from halation.serve._live import Live, Searcher
+from halation.serve._observed import Observed
+from serving import WordSearch, scenes
+
+
+class Closing(WordSearch):
+    """A search that knows whether it was closed."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def opened(drawn: Path) -> list[Closing]:
+    return [Closing(drawn, scenes(drawn).captions) for _ in range(3)]
+
+
+def live_over(opened: list[Closing]) -> Live:
+    following = iter(opened[1:])
+    return Live(opened[0], lambda: next(following), Observed())
+
+
+def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Closing]) -> None:
+    live, begun, release = live_over(opened), threading.Barrier(3), threading.Event()
+
+    def work(search: Searcher) -> Searcher:
+        begun.wait(10)
+        assert release.wait(10)
+        assert not search.closed  # type: ignore[attr-defined]
+        return search
+
+    with ThreadPoolExecutor(2) as pool:
+        under_way = [pool.submit(live.run, work) for _ in range(2)]
+        begun.wait(10)
+        assert asyncio.run(live.reload()) == 2
+        assert not opened[0].closed and live.run(lambda search: search) is opened[1]
+        release.set()
+        assert [each.result() for each in under_way] == [opened[0]] * 2
+    assert opened[0].closed and not opened[1].closed
+
+
+def test_an_idle_index_is_closed_at_once(opened: list[Closing]) -> None:
+    live = live_over(opened)
+    with pytest.raises(ZeroDivisionError):
+        live.run(lambda search: 1 // 0)
+    for generation in (2, 3):
+        assert asyncio.run(live.reload()) == generation
+    assert [search.closed for search in opened] == [True, True, False]
+
+
+def test_an_index_that_does_not_close_is_no_reason_to_fail(
+    opened: list[Closing], caplog: pytest.LogCaptureFixture
+) -> None:
+    live = live_over(opened)
+    opened[0].close = lambda: 1 / 0  # type: ignore[assignment,method-assign]
+    assert asyncio.run(live.reload()) == 2
+    assert "an old index was not closed" in caplog.text

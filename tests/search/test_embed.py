@@ -18,7 +18,7 @@ import torch
 
 from halation import Gaussian, InputError
 from halation.build import open_run
-from halation.search import Embeddings, embed
+from halation.search import Embeddings, embed, make_index, open_search
 from halation.search._journal import Writer, read_journal
 from halation.search._towers import Towers
 from layouts import draw
@@ -120,6 +120,19 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     (broken / "a.jpg").write_text("not a picture")
     with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is no readable picture"):
         embed(run, broken, tmp_path / "none")
+
+
+def test_captions_added_later_leave_the_pictures_where_they_are(run: Path, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    source = tmp_path / "lists" / "list.jsonl"
+    source.write_text("".join(f'{{"image": "p0{n}.png", "captions": ["a dog"]}}\n' for n in (0, 3, 6)))
+    out = tmp_path / "emb"
+    embed(run, source, out, side="captions")
+    assert embed(run, source, out, side="images", root=photos).roots == (photos.resolve(),)
+    found = embed(run, source, out, side="captions")
+    assert list(found.sides) == ["captions", "images"] and found.roots == (photos.resolve(),)
+    answer = open_search(make_index(out, tmp_path / "idx")).text("a dog")
+    assert all(hit.path is not None for hit in answer.hits) and not answer.notes
 
 
 def test_shards_make_what_one_process_makes(

@@ -33,7 +33,7 @@ def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
         "similarity": next(name for name, one in SIMILARITIES.items() if one is towers.similarity),
         "backbone": towers.backbone,
         "source": str(Path(source.name).resolve()),
-        "roots": [str(root) for root in source.roots],
+        "roots": [str(root) for root in source.roots] if "images" in source.entries else [],
         "versions": {"halation": halation.__version__, "torch": torch.__version__},
         "sides": {},
     }
@@ -60,14 +60,18 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
         if before.get(key) != now[key]:
             raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
-    return {**now, "sides": before.get("sides", {})}
+    roots = now["roots"] or before.get(
+        "roots", []
+    )  # only images have places: captions leave the images' roots as they are
+    return {**now, "roots": roots, "sides": before.get("sides", {})}
 
 
 def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
     """Write the lists and the manifest, if all that the source has is there; otherwise other shards are at work."""
     sides = {side: _listed(folder / side, entries) for side, entries in source.entries.items()}
     if any(facts is None for facts in sides.values()):
-        return Embeddings(folder, Path(said["run"]), said["fingerprint"], said["similarity"], source.roots, {}, False)
+        roots = tuple(map(Path, said["roots"]))
+        return Embeddings(folder, Path(said["run"]), said["fingerprint"], said["similarity"], roots, {}, False)
     for facts in sides.values():
         assert facts is not None
         if not facts["items"]:

@@ -13,7 +13,7 @@ import pytest
 
 from halation import InputError
 from halation.build import Trained, open_run
-from halation.search import embed
+from halation.search import embed, make_index
 from halation.search._entries import Source, read_place
 from halation.search._pictures import read_picture
 from halation.search._sources import open_source
@@ -84,6 +84,37 @@ class TestFolders:
         os.link(path, os.fsencode(path.parent) + b"/caf\xe9.png")
         source = open_source(tmp_path / "p", trained)
         assert ids(source) == ["a.png"] and "rename it" in source.problems[0][1]
+
+    @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
+    def test_names_that_are_not_utf8_stop_nothing(self, run: Path, tmp_path: Path, png: bytes) -> None:
+        odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+        picture = draw(odd / "p" / "a.png", 1)
+        os.link(picture, os.fsencode(picture.parent) + b"/caf\xe9.png")
+        (picture.parent / "out.png").symlink_to(tmp_path / "one" / "x.png")
+        (odd / "shards").mkdir()
+        tar(odd / "shards" / "0.tar", ("1.png", png), ("caf\udce9.png", png), ("caf\udce9.txt", b"a dog"))
+        tar(odd / "shards" / "caf\udce9.tar", ("1.png", png))
+        (odd / "caf\udce9.txt").write_text("a dog\n")
+        list_file = lines(odd / "caf\udce9.jsonl", {"image": "p/a.png"}, {"caption": "a dog"})
+        link = tmp_path / "link.png"
+        os.link(picture, os.fsencode(tmp_path) + b"/caf\xe9.png")
+        link.symlink_to("caf\udce9.png")
+        linked = lines(tmp_path / "links.jsonl", {"image": str(link)}, {"image": "one/x.png", "id": "x"})
+        for source, side, found_ids, left_out in (
+            (odd / "p", "images", ["a.png"], {"caf?.png", "out.png"}),
+            (odd / "shards", "images", ["0.tar/1.png"], {"0.tar/caf?.png", "0.tar/caf?.txt", "caf?.tar"}),
+            (odd / "caf\udce9.txt", "captions", ["caf?.txt:1"], set()),
+            (list_file, "captions", ["caf?.jsonl:2"], set()),
+            (linked, "images", ["x"], {str(link)}),
+        ):
+            found = embed(run, source, tmp_path / f"emb{len(left_out)}{source.suffix}")
+            assert found.sides[side].ids == found_ids  # type: ignore[index]
+            assert {name for name, _ in found.corrupt} == left_out
+            assert (found.folder / "corrupt.tsv").read_text(encoding="utf-8").count("\n") == len(left_out)
+            make_index(found, tmp_path / f"idx{len(left_out)}{source.suffix}")
+        for work in (lambda: embed(run, odd / "p", odd / "emb"), lambda: make_index(found, odd / "idx")):
+            with pytest.raises(InputError, match=r"its name is not UTF-8; name another folder"):
+                work()
 
     def test_mistakes_are_said(self, trained: Trained, tmp_path: Path, png: bytes) -> None:
         (tmp_path / "empty").mkdir()

@@ -15,7 +15,7 @@ import halation
 from halation._errors import InputError
 from halation._files import atomic_path, write_text
 from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
-from halation.search._entries import Entry, Source
+from halation.search._entries import Entry, Source, in_utf8, one_line
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._towers import SIMILARITIES, Towers
 
@@ -41,6 +41,7 @@ def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
         return _same(folder, read_manifest(folder), said)
     if folder.is_file():
         raise InputError(f"{folder} is a file; name a new or empty folder")
+    in_utf8(folder)
     folder.mkdir(parents=True, exist_ok=True)
     strange = [
         path.name for path in folder.iterdir() if path.name not in ("images", "captions") and path.name[0] != "."
@@ -60,9 +61,7 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
         if before.get(key) != now[key]:
             raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
-    roots = now["roots"] or before.get(
-        "roots", []
-    )  # only images have places: captions leave the images' roots as they are
+    roots = now["roots"] or before.get("roots", [])  # captions have no places: they leave the pictures' as they are
     return {**now, "roots": roots, "sides": before.get("sides", {})}
 
 
@@ -79,9 +78,9 @@ def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
             raise InputError(f"{source.name}: not one item could be read ({why})")
         facts["corrupt"] = [*facts["corrupt"], *(source.problems if facts is next(iter(sides.values())) else ())]
     said = {**said, "sides": {**said["sides"], **sides}}
-    write_text(folder / MANIFEST, json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / MANIFEST, json.dumps(said, indent=2) + "\n")  # ASCII: names of folders need not be UTF-8
     lost = [(name, why) for facts in said["sides"].values() for name, why in facts["corrupt"]]
-    write_text(folder / "corrupt.tsv", "".join(f"{' '.join(name.split())}\t{why}\n" for name, why in lost))
+    write_text(folder / "corrupt.tsv", "".join(f"{one_line(name)}\t{one_line(why)}\n" for name, why in lost))
     for side, facts in said["sides"].items():
         for old in (folder / side).glob("items-*.jsonl"):
             if old.name != facts["listing"]:

@@ -21,7 +21,7 @@ from halation.gaussian import Gaussian
 from halation.search._answers import Side
 from halation.search._close import begin, close
 from halation.search._embeddings import Embeddings, parts_of
-from halation.search._entries import Entry, Source, read_place
+from halation.search._entries import Entry, Source, one_line, read_place
 from halation.search._journal import Writer
 from halation.search._pictures import read_picture
 from halation.search._sources import open_source
@@ -174,7 +174,7 @@ def _sorted_out(
             pixels.append(future.result())
             kept.append(entry)
         except InputError as error:
-            corrupt.append((entry.id, entry.stamp, " ".join(str(error).split())))
+            corrupt.append((entry.id, entry.stamp, one_line(str(error))))
     return kept, pixels, corrupt
 
 

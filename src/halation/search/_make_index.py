@@ -25,6 +25,7 @@ from halation.gaussian import Gaussian
 from halation.index import Backend, Index, Milvus
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
+from halation.search._entries import in_utf8
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
 from halation.search._search import Search
@@ -55,6 +56,7 @@ def make_index(
     """
     if uri is not None and backend != "milvus":
         raise InputError(f"a uri is for the backend milvus, not for {backend}")
+    in_utf8(Path(out))
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
     with _replacing(Path(out)) as (folder, said):
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}

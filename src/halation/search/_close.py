@@ -93,15 +93,17 @@ def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     """Write where each entry's row lies, in the order of the source; None where some have none yet."""
     journals = parts_of(folder)
     at = {key: (part, row) for part, journal in enumerate(journals) for row, key in enumerate(journal.rows)}
-    lost = {name: fate for journal in journals for name, fate in journal.corrupt.items()}
+    lost: dict[tuple[str, str], str] = {}
+    for fates in [*(journal.missed for journal in journals), *(journal.corrupt for journal in journals)]:
+        lost.update({(name, stamp): why for name, (stamp, why) in fates.items()})
     lines, corrupt = [], []
     for entry in entries:
         place = at.get((entry.id, entry.stamp))
         if place is not None:
             line = {"id": entry.id, "captions": entry.captions, "place": entry.place, "at": place}
             lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        elif lost.get(entry.id, ("",))[0] == entry.stamp:
-            corrupt.append([entry.id, lost[entry.id][1]])
+        elif (why := lost.get((entry.id, entry.stamp))) is not None:
+            corrupt.append([entry.id, why])
         else:
             return None
     sha256 = hashlib.sha256(b"".join(lines)).hexdigest()

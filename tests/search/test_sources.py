@@ -13,11 +13,11 @@ import pytest
 
 from halation import InputError
 from halation.build import Trained, open_run
-from halation.search import embed, make_index
+from halation.search import embed, make_index, open_search
 from halation.search._entries import Source, read_place
 from halation.search._pictures import read_picture
 from halation.search._sources import open_source
-from layouts import draw
+from layouts import draw, write_karpathy
 from runs import write_run
 
 
@@ -190,6 +190,7 @@ class TestJsonLines:
         path = tmp_path / "l.jsonl"
         for rows, what in (
             (({"image": "a"}, {"image": "a"}), r"line 2: image 'a' was in .*line 1 already"),
+            (({"image": "a"}, {"caption": "x", "id": "a"}), r"line 2: the id 'a' was in .*line 1 already"),
             (({"captions": "x"}, {"captions": [1]}), r'line 2: "captions" must be a list of texts'),
             (({"image": 3},), r'line 1: "image" is 3; it names the picture'),
             (({"text": "x"},), r'line 1: neither "image" nor "caption"'),
@@ -200,6 +201,20 @@ class TestJsonLines:
         path.write_text('{"caption": "a dog"}\n{"caption": \n', encoding="utf-8")
         with pytest.raises(InputError, match="line 2 column"):
             open_source(path, trained)
+
+
+def test_a_dataset_that_counts_images_and_captions_alike_gives_each_item_an_id(run: Path, tmp_path: Path) -> None:
+    listing = write_karpathy(tmp_path / "coco", "coco") / "dataset_coco.json"
+    document = json.loads(listing.read_text())
+    for image in document["images"]:
+        image["cocoid"] -= 1000
+    listing.write_text(json.dumps(document))
+    found = embed(run, listing.parent, tmp_path / "emb")
+    images, captions = found.sides["images"].ids, found.sides["captions"].ids
+    assert "0" in images and "caption/0" in captions and not {*images} & {*captions}
+    search = open_search(make_index(found, tmp_path / "idx"))
+    assert search.item("0").side == "images" and search.item("caption/0").side == "captions"
+    assert search.like("caption/0").found == "images"
 
 
 class TestTarShards:

@@ -43,7 +43,9 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
             for caption, text in said[image]:
                 called_so = caption if caption not in entries["captions"] else f"{name}/{caption}"
                 entries["captions"][called_so] = Entry(called_so, stamp_of(text), (text,))
-    lists = {side: list(found.values()) for side, found in entries.items()}
+    lists: dict[Side, list[Entry]] = {side: list(found.values()) for side, found in entries.items()}
+    if not entries["images"].keys().isdisjoint(entries["captions"]):  # numbers, as COCO's: one id is to be one item
+        lists["captions"] = [entry._replace(id=f"caption/{entry.id}") for entry in lists["captions"]]
     return Source(str(folder), tuple(roots), lists, (), tuple(stores), tuple(dict.fromkeys(notes)))
 
 

@@ -149,6 +149,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
     if not images and not captions:
         raise InputError(f"{file} is empty; each line is an image with its captions, or a caption")
     both: dict[Side, list[Entry]] = {"images": unique(images, "image"), "captions": unique(captions, "caption")}
+    unique([*images, *captions], "the id")  # one id, one item: search finds both sides by it
     return Source(str(file), (top,) if images else (), both)
 
 

@@ -325,6 +325,14 @@ def test_kill_nine_loses_no_row_and_repeats_none(
 
 
 class TestMistakes:
+    @pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 0}, {"batch_size": 0}, {"shard": ("a", 2)}])
+    def test_numbers_that_make_no_sense_are_said_before_anything_is_written(
+        self, run: Path, photos: Path, tmp_path: Path, options: dict[str, Any]
+    ) -> None:
+        with pytest.raises(InputError, match=r"must be 1 or more|is not two whole numbers"):
+            embed(run, photos, tmp_path / "emb", **options)
+        assert not (tmp_path / "emb").exists()
+
     def test_another_model_or_collection_does_not_go_on_with_these(
         self, run: Path, other_run: Path, photos: Path, flickr: Path, tmp_path: Path
     ) -> None:

@@ -54,6 +54,7 @@ def embed(
     split     of a dataset; None = all of it
     root      the folder the pictures of a .jsonl lie below; None = beside it
     backbone  what computed the features, for a run trained on features; EfficientNet-Lite0 is recognised
+    workers   threads that decode pictures; None = a few
     shard     (i, n): the i-th of n processes that share the work, each started with its own i; what torchrun says
               where it started this process
 
@@ -62,10 +63,12 @@ def embed(
     in `Embeddings.corrupt` and left out; the same call tries it again, unless it is no picture at all. With shards,
     the process that ends last completes the folder.
     """
-    trained = run if isinstance(run, Trained) else open_run(run)
     index, of = _shard(shard)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers is {workers}; it must be 1 or more, or left out")
+    trained = run if isinstance(run, Trained) else open_run(run)
     towers = Towers(trained, backbone)
     collection = open_source(source, trained, side=side, split=split, root=root)
     if "images" in collection.entries and not collection.stores:
@@ -87,7 +90,13 @@ def embed(
 
 
 def _shard(shard: tuple[int, int] | None) -> tuple[int, int]:
-    index, of = shard or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+    said = shard or (os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1"))
+    try:
+        index, of = map(int, said)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"shard {said} is not two whole numbers (or RANK and WORLD_SIZE, where torchrun set them)"
+        ) from None
     if not 0 <= index < of:
         raise InputError(f"shard ({index}, {of}) does not exist; they are counted from (0, {of}) to ({of - 1}, {of})")
     return index, of

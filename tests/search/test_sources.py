@@ -193,6 +193,13 @@ class TestJsonLines:
             (({"image": "a"}, {"caption": "x", "id": "a"}), r"line 2: the id 'a' was in .*line 1 already"),
             (({"captions": "x"}, {"captions": [1]}), r'line 2: "captions" must be a list of texts'),
             (({"image": 3},), r'line 1: "image" is 3; it names the picture'),
+            (
+                ({"image": "a", "id": 3}, {"image": "b", "id": ""}),
+                r'line 2: "id" is \'\'; it is a text or a whole number',
+            ),
+            (({"caption": "a", "id": " "},), r'line 1: "id" is \' \''),
+            (({"caption": "a", "id": [1]},), r'line 1: "id" is \[1\]'),
+            (({"caption": "a", "id": True},), r'line 1: "id" is True'),
             (({"text": "x"},), r'line 1: neither "image" nor "caption"'),
             ((), "is empty; each line is"),
         ):

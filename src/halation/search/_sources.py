@@ -136,9 +136,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
     for number, row in read_jsonl(file):
         place = f"{file} line {number}"
         name, said = _file_of(row, place), _captions_of(row, place)
-        called = (
-            plain(str(row["id"])) if isinstance(row.get("id"), (str, int)) else name or plain(f"{file.name}:{number}")
-        )
+        called = _id_of(row, place) or name or plain(f"{file.name}:{number}")
         if name is not None:
             images.append((place, _image_entry(called, name, said, folders, top, place)))
         elif not said:
@@ -164,6 +162,15 @@ def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Pa
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
     return Entry(called, stamp_of_file(path), said, Place(0, below))
+
+
+def _id_of(row: dict[str, Any], place: str) -> str | None:
+    said = row.get("id")
+    if said is None:
+        return None
+    if isinstance(said, bool) or not isinstance(said, (str, int)) or not str(said).strip():
+        raise InputError(f'{place}: "id" is {said!r}; it is a text or a whole number, or left out')
+    return plain(str(said))
 
 
 def _file_of(row: dict[str, Any], place: str) -> str | None:

@@ -9,17 +9,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from halation import Gaussian, InputError
 from halation.build import open_run
-from halation.search import Embeddings, embed
+from halation.search import Embeddings, _embed, embed, make_index, open_search
 from halation.search._journal import Writer, read_journal
+from halation.search._sources import open_source
 from halation.search._towers import Towers
 from layouts import draw
 from runs import write_run
@@ -130,6 +134,65 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     (broken / "a.jpg").write_text("not a picture")
     with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is no readable picture"):
         embed(run, broken, tmp_path / "none")
+
+
+@pytest.mark.parametrize("kind", ["rights", "disk", "memory", "gone", "tar"])
+def test_what_could_not_be_read_this_time_is_tried_again(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    source, out = photos, tmp_path / "emb"
+    if kind == "tar":
+        source = tmp_path / "s.tar"
+        with tarfile.open(source, "w") as file:
+            file.add(photos, "")
+    (broken,) = failing = {"s.tar/p03.png" if kind == "tar" else "p03.png"}
+    problem = {"rights": PermissionError(errno.EACCES, "no"), "memory": MemoryError()}.get(
+        kind, OSError(errno.EIO, "Input/output error")
+    )
+
+    if kind in ("tar", "gone"):
+
+        def placed(roots: Any, place: Any, original: Any = _embed.read_place) -> Any:
+            if failing and place == sought:
+                raise InputError("p03.png does not exist") if kind == "gone" else problem
+            return original(roots, place)
+
+        entries = open_source(source, open_run(run)).entries["images"]
+        sought = next(entry.place for entry in entries if entry.id == broken)
+        monkeypatch.setattr(_embed, "read_place", placed)
+    else:
+
+        def opened(fp: Any, original: Any = Image.open, **more: Any) -> Any:
+            if failing and Path(fp).name == "p03.png":
+                raise problem
+            return original(fp, **more)
+
+        monkeypatch.setattr(Image, "open", opened)
+    for _ in range(2):
+        found = embed(run, source, out, batch_size=8)
+        assert [name for name, _ in found.corrupt] == [broken] and len(found.sides["images"]) == 39
+    journal = found.sides["images"].folder / found.sides["images"].parts[0] / "journal.jsonl"
+    assert journal.read_text().count('"missed"') == 1  # the same again is no news
+    for shard in range(3):  # whoever comes last knows what the others could not read
+        found = embed(run, source, tmp_path / "shards", shard=(shard, 3))
+    assert found.complete and [name for name, _ in found.corrupt] == [broken]
+    failing.clear()
+    watch = Watch(monkeypatch)
+    found = embed(run, source, out)
+    assert not found.corrupt and len(found.sides["images"]) == 40 and watch.seen == 1
+
+
+def test_captions_added_later_leave_the_pictures_where_they_are(run: Path, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    source = tmp_path / "lists" / "list.jsonl"
+    source.write_text("".join(f'{{"image": "p0{n}.png", "captions": ["a dog"]}}\n' for n in (0, 3, 6)))
+    out = tmp_path / "emb"
+    embed(run, source, out, side="captions")
+    assert embed(run, source, out, side="images", root=photos).roots == (photos.resolve(),)
+    found = embed(run, source, out, side="captions")
+    assert list(found.sides) == ["captions", "images"] and found.roots == (photos.resolve(),)
+    answer = open_search(make_index(out, tmp_path / "idx")).text("a dog")
+    assert all(hit.path is not None for hit in answer.hits) and not answer.notes
 
 
 def test_shards_make_what_one_process_makes(
@@ -272,6 +335,14 @@ def test_kill_nine_loses_no_row_and_repeats_none(
 
 
 class TestMistakes:
+    @pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 0}, {"batch_size": 0}, {"shard": ("a", 2)}])
+    def test_numbers_that_make_no_sense_are_said_before_anything_is_written(
+        self, run: Path, photos: Path, tmp_path: Path, options: dict[str, Any]
+    ) -> None:
+        with pytest.raises(InputError, match=r"must be 1 or more|is not two whole numbers"):
+            embed(run, photos, tmp_path / "emb", **options)
+        assert not (tmp_path / "emb").exists()
+
     def test_another_model_or_collection_does_not_go_on_with_these(
         self, run: Path, other_run: Path, photos: Path, flickr: Path, tmp_path: Path
     ) -> None:

@@ -412,6 +412,16 @@ class TestMistakes:
             make_index(emb, tmp_path / "idx")
         assert not (tmp_path / "idx").exists()
 
+    def test_an_image_and_a_caption_of_one_id_are_not_indexed(
+        self, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        draw(tmp_path / "a.png", 1)
+        (tmp_path / "l.jsonl").write_text('{"image": "a.png"}\n{"caption": "a dog", "id": "b"}\n')
+        found = embed(run, tmp_path / "l.jsonl", tmp_path / "emb")  # as an older version may have left them
+        monkeypatch.setattr(type(found.sides["images"]), "ids", ["b"])
+        with pytest.raises(InputError, match="'b' is an image and a caption; give each an id of its own"):
+            make_index(found, tmp_path / "idx")
+
     def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.jpg").write_text("I am text")
         with pytest.raises(InputError, match=r"a.jpg is no readable picture"):

@@ -13,11 +13,11 @@ import pytest
 
 from halation import InputError
 from halation.build import Trained, open_run
-from halation.search import embed
+from halation.search import embed, make_index, open_search
 from halation.search._entries import Source, read_place
 from halation.search._pictures import read_picture
 from halation.search._sources import open_source
-from layouts import draw
+from layouts import draw, write_karpathy
 from runs import write_run
 
 
@@ -84,6 +84,37 @@ class TestFolders:
         os.link(path, os.fsencode(path.parent) + b"/caf\xe9.png")
         source = open_source(tmp_path / "p", trained)
         assert ids(source) == ["a.png"] and "rename it" in source.problems[0][1]
+
+    @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
+    def test_names_that_are_not_utf8_stop_nothing(self, run: Path, tmp_path: Path, png: bytes) -> None:
+        odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+        picture = draw(odd / "p" / "a.png", 1)
+        os.link(picture, os.fsencode(picture.parent) + b"/caf\xe9.png")
+        (picture.parent / "out.png").symlink_to(tmp_path / "one" / "x.png")
+        (odd / "shards").mkdir()
+        tar(odd / "shards" / "0.tar", ("1.png", png), ("caf\udce9.png", png), ("caf\udce9.txt", b"a dog"))
+        tar(odd / "shards" / "caf\udce9.tar", ("1.png", png))
+        (odd / "caf\udce9.txt").write_text("a dog\n")
+        list_file = lines(odd / "caf\udce9.jsonl", {"image": "p/a.png"}, {"caption": "a dog"})
+        link = tmp_path / "link.png"
+        os.link(picture, os.fsencode(tmp_path) + b"/caf\xe9.png")
+        link.symlink_to("caf\udce9.png")
+        linked = lines(tmp_path / "links.jsonl", {"image": str(link)}, {"image": "one/x.png", "id": "x"})
+        for source, side, found_ids, left_out in (
+            (odd / "p", "images", ["a.png"], {"caf?.png", "out.png"}),
+            (odd / "shards", "images", ["0.tar/1.png"], {"0.tar/caf?.png", "0.tar/caf?.txt", "caf?.tar"}),
+            (odd / "caf\udce9.txt", "captions", ["caf?.txt:1"], set()),
+            (list_file, "captions", ["caf?.jsonl:2"], set()),
+            (linked, "images", ["x"], {str(link)}),
+        ):
+            found = embed(run, source, tmp_path / f"emb{len(left_out)}{source.suffix}")
+            assert found.sides[side].ids == found_ids  # type: ignore[index]
+            assert {name for name, _ in found.corrupt} == left_out
+            assert (found.folder / "corrupt.tsv").read_text(encoding="utf-8").count("\n") == len(left_out)
+            make_index(found, tmp_path / f"idx{len(left_out)}{source.suffix}")
+        for work in (lambda: embed(run, odd / "p", odd / "emb"), lambda: make_index(found, odd / "idx")):
+            with pytest.raises(InputError, match=r"its name is not UTF-8; name another folder"):
+                work()
 
     def test_mistakes_are_said(self, trained: Trained, tmp_path: Path, png: bytes) -> None:
         (tmp_path / "empty").mkdir()
@@ -159,8 +190,16 @@ class TestJsonLines:
         path = tmp_path / "l.jsonl"
         for rows, what in (
             (({"image": "a"}, {"image": "a"}), r"line 2: image 'a' was in .*line 1 already"),
+            (({"image": "a"}, {"caption": "x", "id": "a"}), r"line 2: the id 'a' was in .*line 1 already"),
             (({"captions": "x"}, {"captions": [1]}), r'line 2: "captions" must be a list of texts'),
             (({"image": 3},), r'line 1: "image" is 3; it names the picture'),
+            (
+                ({"image": "a", "id": 3}, {"image": "b", "id": ""}),
+                r'line 2: "id" is \'\'; it is a text or a whole number',
+            ),
+            (({"caption": "a", "id": " "},), r'line 1: "id" is \' \''),
+            (({"caption": "a", "id": [1]},), r'line 1: "id" is \[1\]'),
+            (({"caption": "a", "id": True},), r'line 1: "id" is True'),
             (({"text": "x"},), r'line 1: neither "image" nor "caption"'),
             ((), "is empty; each line is"),
         ):
@@ -169,6 +208,20 @@ class TestJsonLines:
         path.write_text('{"caption": "a dog"}\n{"caption": \n', encoding="utf-8")
         with pytest.raises(InputError, match="line 2 column"):
             open_source(path, trained)
+
+
+def test_a_dataset_that_counts_images_and_captions_alike_gives_each_item_an_id(run: Path, tmp_path: Path) -> None:
+    listing = write_karpathy(tmp_path / "coco", "coco") / "dataset_coco.json"
+    document = json.loads(listing.read_text())
+    for image in document["images"]:
+        image["cocoid"] -= 1000
+    listing.write_text(json.dumps(document))
+    found = embed(run, listing.parent, tmp_path / "emb")
+    images, captions = found.sides["images"].ids, found.sides["captions"].ids
+    assert "0" in images and "caption/0" in captions and not {*images} & {*captions}
+    search = open_search(make_index(found, tmp_path / "idx"))
+    assert search.item("0").side == "images" and search.item("caption/0").side == "captions"
+    assert search.like("caption/0").found == "images"
 
 
 class TestTarShards:

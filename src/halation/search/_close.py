@@ -15,7 +15,7 @@ import halation
 from halation._errors import InputError
 from halation._files import atomic_path, write_text
 from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
-from halation.search._entries import Entry, Source
+from halation.search._entries import Entry, Source, in_utf8, one_line
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._towers import SIMILARITIES, Towers
 
@@ -33,7 +33,7 @@ def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
         "similarity": next(name for name, one in SIMILARITIES.items() if one is towers.similarity),
         "backbone": towers.backbone,
         "source": str(Path(source.name).resolve()),
-        "roots": [str(root) for root in source.roots],
+        "roots": [str(root) for root in source.roots] if "images" in source.entries else [],
         "versions": {"halation": halation.__version__, "torch": torch.__version__},
         "sides": {},
     }
@@ -41,6 +41,7 @@ def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
         return _same(folder, read_manifest(folder), said)
     if folder.is_file():
         raise InputError(f"{folder} is a file; name a new or empty folder")
+    in_utf8(folder)
     folder.mkdir(parents=True, exist_ok=True)
     strange = [
         path.name for path in folder.iterdir() if path.name not in ("images", "captions") and path.name[0] != "."
@@ -61,14 +62,16 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
         if before.get(key) != now[key] and not (key == "source" and moved):
             raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
-    return {**now, "sides": before.get("sides", {})}
+    roots = now["roots"] or before.get("roots", [])  # captions have no places: they leave the pictures' as they are
+    return {**now, "roots": roots, "sides": before.get("sides", {})}
 
 
 def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
     """Write the lists and the manifest, if all that the source has is there; otherwise other shards are at work."""
     sides = {side: _listed(folder / side, entries) for side, entries in source.entries.items()}
     if any(facts is None for facts in sides.values()):
-        return Embeddings(folder, Path(said["run"]), said["fingerprint"], said["similarity"], source.roots, {}, False)
+        roots = tuple(map(Path, said["roots"]))
+        return Embeddings(folder, Path(said["run"]), said["fingerprint"], said["similarity"], roots, {}, False)
     for facts in sides.values():
         assert facts is not None
         if not facts["items"]:
@@ -76,9 +79,9 @@ def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
             raise InputError(f"{source.name}: not one item could be read ({why})")
         facts["corrupt"] = [*facts["corrupt"], *(source.problems if facts is next(iter(sides.values())) else ())]
     said = {**said, "sides": {**said["sides"], **sides}}
-    write_text(folder / MANIFEST, json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / MANIFEST, json.dumps(said, indent=2) + "\n")  # ASCII: names of folders need not be UTF-8
     lost = [(name, why) for facts in said["sides"].values() for name, why in facts["corrupt"]]
-    write_text(folder / "corrupt.tsv", "".join(f"{' '.join(name.split())}\t{why}\n" for name, why in lost))
+    write_text(folder / "corrupt.tsv", "".join(f"{one_line(name)}\t{one_line(why)}\n" for name, why in lost))
     for side, facts in said["sides"].items():
         for old in (folder / side).glob("items-*.jsonl"):
             if old.name != facts["listing"]:
@@ -91,15 +94,17 @@ def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     """Write where each entry's row lies, in the order of the source; None where some have none yet."""
     journals = parts_of(folder)
     at = {key: (part, row) for part, journal in enumerate(journals) for row, key in enumerate(journal.rows)}
-    lost = {name: fate for journal in journals for name, fate in journal.corrupt.items()}
+    lost: dict[tuple[str, str], str] = {}
+    for fates in [*(journal.missed for journal in journals), *(journal.corrupt for journal in journals)]:
+        lost.update({(name, stamp): why for name, (stamp, why) in fates.items()})
     lines, corrupt = [], []
     for entry in entries:
         place = at.get((entry.id, entry.stamp))
         if place is not None:
             line = {"id": entry.id, "captions": entry.captions, "place": entry.place, "at": place}
             lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        elif lost.get(entry.id, ("",))[0] == entry.stamp:
-            corrupt.append([entry.id, lost[entry.id][1]])
+        elif (why := lost.get((entry.id, entry.stamp))) is not None:
+            corrupt.append([entry.id, why])
         else:
             return None
     sha256 = hashlib.sha256(b"".join(lines)).hexdigest()

@@ -21,9 +21,9 @@ from halation.gaussian import Gaussian
 from halation.search._answers import Side
 from halation.search._close import begin, close
 from halation.search._embeddings import Embeddings, parts_of
-from halation.search._entries import Entry, Source, read_place
-from halation.search._journal import Writer
-from halation.search._pictures import read_picture
+from halation.search._entries import Entry, Source, one_line, read_place
+from halation.search._journal import Lost, Writer
+from halation.search._pictures import Broken, read_picture
 from halation.search._sources import open_source
 from halation.search._towers import Towers
 
@@ -54,17 +54,21 @@ def embed(
     split     of a dataset; None = all of it
     root      the folder the pictures of a .jsonl lie below; None = beside it
     backbone  what computed the features, for a run trained on features; EfficientNet-Lite0 is recognised
+    workers   threads that decode pictures; None = a few
     shard     (i, n): the i-th of n processes that share the work, each started with its own i; what torchrun says
               where it started this process
 
     Killed at any moment, the same call goes on: what is in the journals is neither computed again nor lost. Pictures
     that were added or changed since are looked at, those that are gone leave the list. What cannot be read is listed
-    in `Embeddings.corrupt` and left out. With shards, the process that ends last completes the folder.
+    in `Embeddings.corrupt` and left out; the same call tries it again, unless it is no picture at all. With shards,
+    the process that ends last completes the folder.
     """
-    trained = run if isinstance(run, Trained) else open_run(run)
     index, of = _shard(shard)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers is {workers}; it must be 1 or more, or left out")
+    trained = run if isinstance(run, Trained) else open_run(run)
     towers = Towers(trained, backbone)
     collection = open_source(source, trained, side=side, split=split, root=root)
     if "images" in collection.entries and not collection.stores:
@@ -86,7 +90,13 @@ def embed(
 
 
 def _shard(shard: tuple[int, int] | None) -> tuple[int, int]:
-    index, of = shard or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+    said = shard or (os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1"))
+    try:
+        index, of = map(int, said)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"shard {said} is not two whole numbers (or RANK and WORLD_SIZE, where torchrun set them)"
+        ) from None
     if not 0 <= index < of:
         raise InputError(f"shard ({index}, {of}) does not exist; they are counted from (0, {of}) to ({of - 1}, {of})")
     return index, of
@@ -110,15 +120,15 @@ def _work(
         progress(side, finished, len(mine))
         size = batch_size if side == "images" and not source.stores else max(batch_size, _QUICK)
         batches = [missing[start : start + size] for start in range(0, len(missing), size)]
-        for entries, values, corrupt in _encoded(batches, side, source, towers, workers):
+        for entries, values, corrupt, missed in _encoded(batches, side, source, towers, workers):
             _check_finite(entries, values)
-            writer.add([(entry.id, entry.stamp) for entry in entries], values, corrupt)
-            finished += len(entries) + len(corrupt)
+            writer.add([(entry.id, entry.stamp) for entry in entries], values, corrupt, missed)
+            finished += len(entries) + len(corrupt) + len(missed)
             progress(side, finished, len(mine))
 
 
 def done(folder: Path) -> set[tuple[str, str]]:
-    """(id, stamp) of everything the parts of a side hold, or could not read."""
+    """(id, stamp) of everything the parts of a side hold, or know to be broken."""
     have: set[tuple[str, str]] = set()
     for journal in parts_of(folder):
         have.update(journal.rows)
@@ -126,27 +136,26 @@ def done(folder: Path) -> set[tuple[str, str]]:
     return have
 
 
-Encoded = tuple[Sequence[Entry], Gaussian | None, list[tuple[str, str, str]]]
+Encoded = tuple[Sequence[Entry], Gaussian | None, list[Lost], list[Lost]]
+Decoded = tuple[list[Entry], list[Tensor], list[Lost], list[Lost]]
 
 
 def _encoded(
     batches: Sequence[Sequence[Entry]], side: Side, source: Source, towers: Towers, workers: int
 ) -> Iterator[Encoded]:
-    """(entries, their Gaussians, what could not be read) of each batch."""
+    """(entries, their Gaussians, what is broken, what could not be read this time) of each batch."""
     if side == "captions":
         for batch in batches:
-            yield batch, towers.captions([entry.captions[0] for entry in batch]), []
+            yield batch, towers.captions([entry.captions[0] for entry in batch]), [], []
     elif source.stores:
         for batch in batches:
-            yield batch, towers.features(source.features(batch)), []
+            yield batch, towers.features(source.features(batch)), [], []
     else:
-        for batch, pixels, corrupt in _decoded(batches, source, towers, workers):
-            yield batch, towers.pictures(torch.stack(pixels)) if pixels else None, corrupt
+        for batch, pixels, corrupt, missed in _decoded(batches, source, towers, workers):
+            yield batch, towers.pictures(torch.stack(pixels)) if pixels else None, corrupt, missed
 
 
-def _decoded(
-    batches: Sequence[Sequence[Entry]], source: Source, towers: Towers, workers: int
-) -> Iterator[tuple[list[Entry], list[Tensor], list[tuple[str, str, str]]]]:
+def _decoded(batches: Sequence[Sequence[Entry]], source: Source, towers: Towers, workers: int) -> Iterator[Decoded]:
     """Pictures as tensors, decoded by threads one batch ahead of the network."""
 
     def load(entry: Entry) -> Tensor:
@@ -165,17 +174,23 @@ def _decoded(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _sorted_out(
-    batch: Sequence[Entry], futures: Sequence[Future[Tensor]]
-) -> tuple[list[Entry], list[Tensor], list[tuple[str, str, str]]]:
-    kept, pixels, corrupt = [], [], []
+def _sorted_out(batch: Sequence[Entry], futures: Sequence[Future[Tensor]]) -> Decoded:
+    kept: list[Entry] = []
+    pixels: list[Tensor] = []
+    corrupt: list[Lost] = []
+    missed: list[Lost] = []
     for entry, future in zip(batch, futures, strict=True):
         try:
             pixels.append(future.result())
             kept.append(entry)
+        except Broken as error:
+            corrupt.append((entry.id, entry.stamp, one_line(str(error))))
         except InputError as error:
-            corrupt.append((entry.id, entry.stamp, " ".join(str(error).split())))
-    return kept, pixels, corrupt
+            missed.append((entry.id, entry.stamp, one_line(str(error))))
+        except (OSError, MemoryError) as error:
+            why = "not enough memory" if isinstance(error, MemoryError) else error.strerror or str(error)
+            missed.append((entry.id, entry.stamp, one_line(f"{entry.id} could not be read ({why}); try again")))
+    return kept, pixels, corrupt, missed
 
 
 def _check_finite(entries: Sequence[Entry], values: Gaussian | None) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "Place",
     "Source",
     "file_of",
+    "in_utf8",
     "one_line",
     "plain",
     "read_place",
@@ -129,6 +130,12 @@ def plain(text: str) -> str:
     'two dogs ?'
     """
     return text.encode("utf-8", "replace").decode()
+
+
+def in_utf8(folder: Path) -> None:
+    """An InputError where the name of a folder for results cannot be written in UTF-8, as FAISS and terminals want."""
+    if plain(str(folder)) != str(folder):
+        raise InputError(f"{plain(str(folder))}: its name is not UTF-8; name another folder")
 
 
 def one_line(text: str) -> str:

@@ -26,10 +26,13 @@ try:
 except ImportError:  # not on this system: two writers are then the user's own affair
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ARRAYS", "JOURNAL", "Batch", "Journal", "Writer", "read_journal"]
+__all__ = ["ARRAYS", "JOURNAL", "Batch", "Journal", "Lost", "Writer", "read_journal"]
 
 ARRAYS = ("mean.f32", "log_var.f32")
 JOURNAL = "journal.jsonl"
+
+
+Lost = tuple[str, str, str]  # id, stamp, why
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Journal:
     folder: Path
     rows: list[tuple[str, str]] = field(default_factory=list)  # (id, stamp), in the order of the rows
     corrupt: dict[str, tuple[str, str]] = field(default_factory=dict)  # id → (stamp, why)
+    missed: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same, of what the next run tries again
     batches: list[Batch] = field(default_factory=list)
     dim: int = 0
     points: bool = False
@@ -109,6 +113,7 @@ def _take(journal: Journal, line: Mapping[str, Any]) -> None:
         journal.batches.append(Batch(len(journal.rows), len(rows), str(line["sha256"])))
         journal.rows += rows
     journal.corrupt.update({str(name): (str(stamp), str(why)) for name, stamp, why in line["corrupt"]})
+    journal.missed.update({str(name): (str(stamp), str(why)) for name, stamp, why in line.get("missed", ())})
 
 
 class Writer:
@@ -140,9 +145,22 @@ class Writer:
         for file in self._files.values():
             file.close()
 
-    def add(self, rows: Sequence[tuple[str, str]], values: Gaussian | None, corrupt: Sequence[Sequence[str]]) -> None:
-        """A batch: (id, stamp) of each row with its Gaussian, and (id, stamp, why) of what could not be read."""
+    def add(
+        self,
+        rows: Sequence[tuple[str, str]],
+        values: Gaussian | None,
+        corrupt: Sequence[Lost],
+        missed: Sequence[Lost] = (),
+    ) -> None:
+        """A batch: (id, stamp) of each row with its Gaussian, and (id, stamp, why) of what is broken, or was missed.
+
+        What was missed before for the same reason is not written down again: a run may be repeated for ever.
+        """
         line: dict[str, Any] = {"rows": list(rows), "corrupt": list(corrupt)}
+        if new := [one for one in missed if self.journal.missed.get(one[0]) != one[1:]]:
+            line["missed"] = new
+        if not rows and not corrupt and not new:
+            return
         if rows:
             assert values is not None and len(values) == len(rows)
             arrays = [x.numpy().astype("<f4", copy=False) for x in (values.mean, values.log_var) if x is not None]

@@ -25,6 +25,7 @@ from halation.gaussian import Gaussian
 from halation.index import Backend, Index, Milvus
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
+from halation.search._entries import in_utf8
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
 from halation.search._search import CANNOT_TELL, Search
@@ -55,7 +56,9 @@ def make_index(
     """
     if uri is not None and backend != "milvus":
         raise InputError(f"a uri is for the backend milvus, not for {backend}")
+    in_utf8(Path(out))
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
+    _check_ids(found)
     with _replacing(Path(out)) as (folder, said):
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
         said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
@@ -75,6 +78,15 @@ def make_index(
         said["items"] = sha256_of(folder / ITEMS)
         progress("indexing", len(found.sides), len(found.sides))
     return Path(out)
+
+
+def _check_ids(found: Embeddings) -> None:
+    """An InputError where an image and a caption have one id: only one of them could be shown."""
+    sides = [set(embedded.ids) for embedded in found.sides.values()]
+    if len(sides) > 1 and (twice := sides[0] & sides[1]):
+        raise InputError(
+            f"{found.folder}: {min(twice)!r} is an image and a caption; give each an id of its own and embed again"
+        )
 
 
 def _some(embedded: Embedded) -> Gaussian:

@@ -11,7 +11,7 @@ from halation.build import Trained
 from halation.data import Dataset, open_dataset
 from halation.data._layouts import recognise, resolve_split
 from halation.search._answers import Side
-from halation.search._entries import Entry, Place, Source, stamp_of, stamp_of_file
+from halation.search._entries import Entry, Place, Source, plain, stamp_of, stamp_of_file
 
 __all__ = ["dataset_source"]
 
@@ -31,7 +31,7 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
             stores.append(dataset.features)
         said: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
         for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
-            said[image].append((str(caption), text))
+            said[image].append((plain(str(caption)), plain(text)))
         for image, called in enumerate(dataset.truth.image_ids):
             place, stamp = _place(dataset, image, roots)
             row = None if dataset.features is None else (len(stores) - 1, image)
@@ -43,7 +43,9 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
             for caption, text in said[image]:
                 called_so = caption if caption not in entries["captions"] else f"{name}/{caption}"
                 entries["captions"][called_so] = Entry(called_so, stamp_of(text), (text,))
-    lists = {side: list(found.values()) for side, found in entries.items()}
+    lists: dict[Side, list[Entry]] = {side: list(found.values()) for side, found in entries.items()}
+    if not entries["images"].keys().isdisjoint(entries["captions"]):  # numbers, as COCO's: one id is to be one item
+        lists["captions"] = [entry._replace(id=f"caption/{entry.id}") for entry in lists["captions"]]
     return Source(str(folder), tuple(roots), lists, (), tuple(stores), tuple(dict.fromkeys(notes)))
 
 

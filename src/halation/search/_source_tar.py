@@ -33,6 +33,9 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
         if not Path(os.path.realpath(shard)).is_relative_to(roots[0]):
             problems.append((shard.name, f"{shard} is a link that leaves {roots[0]}; only what lies below it is read"))
             continue
+        if plain(shard.name) != shard.name:
+            problems.append((plain(shard.name), f"{plain(str(shard))}: its name is not UTF-8; rename it"))
+            continue
         pictures, said = _scan(shard, problems)
         for key, member in pictures.items():
             called = f"{shard.name}/{member.name}"
@@ -67,7 +70,7 @@ def _scan(
                 try:
                     _take(tar, member, total, pictures, said)
                 except InputError as error:
-                    problems.append((f"{shard.name}/{member.name}", f"{shard}: {error}"))
+                    problems.append((plain(f"{shard.name}/{member.name}"), plain(f"{shard}: {error}")))
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
         if not pictures and not said:
             raise InputError(f"{shard} is no readable tar file ({error}); was it written completely?") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,13 @@ def open_source(
         raise InputError(f"{file} does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset")
     source = _opened(file, trained, split, None if root is None else Path(root))
     wanted = ("images", "captions") if side in ("auto", "both") else (side,)
-    entries = {name: found for name, found in source.entries.items() if name in wanted and found}
+    problems = list(source.problems)
+    named = {name: _in_utf8(found, problems) for name, found in source.entries.items() if name in wanted}
+    entries = {name: found for name, found in named.items() if found}
     if not entries:
         have = " and ".join(name for name, found in source.entries.items() if found) or "nothing to embed"
         raise InputError(f"{file} has no {side if side in ('images', 'captions') else 'items'}; it has {have}")
-    return Source(source.name, source.roots, entries, source.problems, source.stores, source.notes)
+    return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes)
 
 
 def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) -> Source:
@@ -78,6 +80,18 @@ def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) 
     )
 
 
+def _in_utf8(entries: Sequence[Entry], problems: list[tuple[str, str]]) -> list[Entry]:
+    """The entries whose names can be written down; the others are added to `problems`, before any work is done."""
+    kept = []
+    for entry in entries:
+        name = entry.id if entry.place is None else f"{entry.id} ({entry.place.name})"
+        if plain(name) == name:
+            kept.append(entry)
+        else:
+            problems.append((plain(entry.id), f"{plain(name)}: its name is not UTF-8; rename it"))
+    return kept
+
+
 def _pictures(folder: Path) -> Source:
     """Every picture below a folder; hidden files and folders are left out."""
     root, entries, problems = Path(os.path.realpath(folder)), [], []
@@ -85,8 +99,6 @@ def _pictures(folder: Path) -> Source:
         path = root / name
         if path.is_symlink() and not _stays(path, root):
             problems.append((plain(name), f"{path} is a link that leaves {root}; only what lies below it is read"))
-        elif plain(name) != name:
-            problems.append((plain(name), f"{plain(str(path))}: its name is not UTF-8; rename it"))
         else:
             entries.append(Entry(name, stamp_of_file(path), place=Place(0, name)))
     if not entries:
@@ -107,7 +119,8 @@ def _stays(path: Path, root: Path) -> bool:
 
 
 def _text(file: Path) -> Source:
-    entries = [Entry(f"{file.name}:{n}", stamp_of(line), (one_line(line),)) for n, line in read_lines(file)]
+    called = plain(file.name)
+    entries = [Entry(f"{called}:{n}", stamp_of(line), (one_line(line),)) for n, line in read_lines(file)]
     if not entries:
         raise InputError(f"{file} is empty; write one caption on each line")
     return Source(str(file), (), {"captions": entries})
@@ -123,7 +136,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
     for number, row in read_jsonl(file):
         place = f"{file} line {number}"
         name, said = _file_of(row, place), _captions_of(row, place)
-        called = plain(str(row["id"])) if isinstance(row.get("id"), (str, int)) else name or f"{file.name}:{number}"
+        called = _id_of(row, place) or name or plain(f"{file.name}:{number}")
         if name is not None:
             images.append((place, _image_entry(called, name, said, folders, top, place)))
         elif not said:
@@ -134,6 +147,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
     if not images and not captions:
         raise InputError(f"{file} is empty; each line is an image with its captions, or a caption")
     both: dict[Side, list[Entry]] = {"images": unique(images, "image"), "captions": unique(captions, "caption")}
+    unique([*images, *captions], "the id")  # one id, one item: search finds both sides by it
     return Source(str(file), (top,) if images else (), both)
 
 
@@ -148,6 +162,15 @@ def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Pa
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
     return Entry(called, stamp_of_file(path), said, Place(0, below))
+
+
+def _id_of(row: dict[str, Any], place: str) -> str | None:
+    said = row.get("id")
+    if said is None:
+        return None
+    if isinstance(said, bool) or not isinstance(said, (str, int)) or not str(said).strip():
+        raise InputError(f'{place}: "id" is {said!r}; it is a text or a whole number, or left out')
+    return plain(str(said))
 
 
 def _file_of(row: dict[str, Any], place: str) -> str | None:

@@ -46,6 +46,25 @@ def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
     assert trust.nothing_matches([], 150) and trust.nothing_matches([], 0)
 
 
+def test_the_first_few_hold_a_match_as_often_as_promised(fitted: Fitted) -> None:
+    trust = fitted.trust
+    asked = points(np.random.default_rng(4), images=150, spread=0.5, noise=0.25)
+    assert asked.uncertainty is not None
+    held = []
+    for scores, matches, sigma in zip(asked.scores, asked.matches, asked.uncertainty, strict=True):
+        order = np.argsort(-scores)
+        within = trust.within(scores[order], asked.gallery, sigma)
+        assert within is not None and within == len(trust.conformal.rows(scores, sigma))
+        held.append(matches[order[:within]].any())
+    assert np.mean(held) > 0.85
+    assert trust.within(scores[order][:within], asked.gallery, sigma) is None  # it may go on
+    assert trust.within([], asked.gallery, sigma) is None
+    leaning = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=1.0)))
+    assert leaning.within(scores[order], 151, sigma) is None is leaning.within(scores[order], 150)
+    flat = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=0.0)))
+    assert flat.within(scores[order], 151, sigma) is not None
+
+
 def test_a_trust_knows_whether_it_can_tell(trusts: Trusts) -> None:
     trust = trusts.t2i
     assert trust.can_tell() and trust.can_tell(3) and trust.can_tell(10, 0.3)

@@ -6,8 +6,9 @@ import json
 import shutil
 import sqlite3
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,7 @@ class Sure:
     depth: int = 3
     tells: bool = True
     top: int = 12
+    conformal: Any = field(default_factory=lambda: SimpleNamespace(alpha=0.1))
 
     def probability(self, scores: Any, gallery: int | None = None) -> Any:
         assert gallery in (16, 80)
@@ -215,6 +217,9 @@ class Sure:
     def nothing_matches(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> bool:
         assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
         return bool(np.mean(scores[:3]) < self.threshold)
+
+    def within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
+        return 2 if gallery == 16 else None
 
     def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
         return self.tells
@@ -253,6 +258,17 @@ class TestTrust:
         assert [hit.probability is None for hit in answer.hits] == [False] * 12 + [True] * 2
         assert answer.notes == ["probabilities were calibrated on the 12 best hits; those below have none"]
         assert not trusted.text("a red dog", k=12).notes
+
+    def test_the_answer_says_how_many_hold_a_match(self, trusted: Search, flickr: Path) -> None:
+        answer = trusted.text("a red dog", k=5)
+        assert (answer.within, answer.held) == (2, 0.9)
+        assert answer.promise == answer.to_dict()["promise"] and "among the first 2 (holds for 90 %" in str(
+            answer.promise
+        )
+        picture = read_picture(flickr / "images" / "p0.jpg")
+        for other in (trusted.image(picture, want="images"), trusted.image(picture, want="captions")):
+            assert other.within is None is other.held and other.promise is None
+        assert replace(answer, nothing=True).promise is None
 
     def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
         dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]

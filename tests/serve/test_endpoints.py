@@ -12,7 +12,14 @@ import pytest
 from PIL import Image
 
 from halation._errors import HalationError, InputError
+from halation.search import Answer
+from halation.serve._schemas import found
 from serving import Client, WordSearch, png
+
+
+def test_how_many_hold_a_match_goes_over_the_wire() -> None:
+    said = found(Answer("a dog", within=3, held=0.9))
+    assert (said.within, said.held) == (3, 0.9) and "among the first 3" in str(said.promise)
 
 
 def test_words_find_what_the_search_finds(client: Client, search: WordSearch) -> None:

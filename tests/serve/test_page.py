@@ -261,6 +261,15 @@ def test_without_a_calibration_there_are_no_probabilities(opened: Open, server: 
     assert page.locator(".bar").count() == 0 and page.locator(".card").count() == 24
 
 
+def test_how_many_hold_a_match_is_said_in_a_quiet_line(opened: Open) -> None:
+    page = opened()
+    answer_with(page, promise="if anything here matches, a match is among the first 7", notes=["a note"])
+    page.fill("#query", "star")
+    expect(page.locator(".notes li")).to_have_text(
+        ["If anything here matches, a match is among the first 7.", "A note."]
+    )
+
+
 def test_a_picture_that_is_gone_says_so(opened: Open) -> None:
     page = opened()
     page.route("**/image*", lambda route: route.fulfill(status=404, json={"error": "gone"}))

@@ -85,6 +85,21 @@ class Trust:
         known = "sigma" not in self.abstention.weights or (uncertainty is not None and uncertainty > 0)
         return self.abstention if enough and known else self.plain
 
+    def within(self, scores: Array, gallery: int, uncertainty: float | None = None) -> int | None:
+        """How many of a query's best, given best first, hold a match with probability 1 − α, if anything matches.
+
+        None where the set goes on below the scores given; where the gallery is bigger than that of the fit, in which
+        the best of it rises and the set shrinks, so that the promise does not hold; and where σ is needed and missing.
+        """
+        best = np.atleast_1d(to_numpy(scores).astype(np.float64))
+        conformal, shape = self.conformal, self.conformal.shape
+        if not len(best) or (shape.slope != 0 and not (uncertainty or 0) > 0):
+            return None
+        if gallery > conformal.gallery and shape.lean > 0:
+            return None
+        inside = len(conformal.rows(best, uncertainty))
+        return inside if inside < len(best) or inside == gallery else None
+
     def note(self, gallery: int) -> str | None:
         """What to say beside probabilities in a gallery of this size, if anything."""
         return self.calibration.note(gallery)

@@ -124,6 +124,8 @@ def _show(answer: Answer) -> None:
     )
     broad = f"a {answer.ambiguity} query; " if answer.ambiguity else ""
     print(f"\n{broad}{times}")
+    if answer.promise:
+        print(answer.promise)
     for note in answer.notes:
         print(f"note: {note}", file=sys.stderr)
 

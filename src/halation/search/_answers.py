@@ -72,6 +72,8 @@ class Answer:
     ambiguity     "specific", "ordinary" or "broad", by the query's uncertainty; None where nothing was calibrated
     uncertainty   geometric mean of σ of the query; None for models without one
     notes         what a person should know: words that were cut off, pictures that are gone, …
+    within        if anything here matches, a match is among so many of the best with the probability `held`; None where
+                  that is not known: not calibrated, more than were looked at, or a bigger gallery than was fitted
 
     >>> Answer("two dogs", [Hit("a.jpg", -0.5, 0.9)]).to_dict()["hits"][0]["probability"]
     0.9
@@ -86,7 +88,21 @@ class Answer:
     search_ms: float = 0.0
     notes: list[str] = field(default_factory=list)
     found: Side = "images"
+    within: int | None = None
+    held: float | None = None
+
+    @property
+    def promise(self) -> str | None:
+        """What `within` says, in words.
+
+        >>> Answer("two dogs", within=7, held=0.9).promise
+        'if anything here matches, a match is among the first 7 (holds for 90 % of queries)'
+        """
+        if self.within is None or self.held is None or self.nothing:
+            return None
+        among = "the first" if self.within == 1 else f"among the first {self.within:,}"
+        return f"if anything here matches, a match is {among} (holds for {100 * self.held:g} % of queries)"
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for JSON."""
-        return {**asdict(self), "hits": [hit.to_dict() for hit in self.hits]}
+        return {**asdict(self), "hits": [hit.to_dict() for hit in self.hits], "promise": self.promise}

@@ -143,13 +143,14 @@ class Search:
         if self.trusts is None and asked != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
         probabilities: Sequence[float | None] = [None] * len(ids)
-        nothing = not ids
+        nothing, within = not ids, None
         if trust is not None and ids:
             fitted = [float(p) for p in trust.probability(scores[: trust.top], len(index))]
             probabilities = [*fitted, *[None] * (len(ids) - len(fitted))]
             if min(k, len(ids)) > trust.top:
                 notes = [*notes, f"probabilities were calibrated on the {trust.top} best hits; those below have none"]
             nothing = trust.nothing_matches(scores, len(index), uncertainty)
+            within = trust.within(scores, len(index), uncertainty)
             told = trust.can_tell(len(scores), uncertainty)
             notes = [*notes, *filter(None, [None if told else CANNOT_TELL, trust.note(len(index))])]
         hits, more = self._hits(side, ids[:k], scores, probabilities)
@@ -164,6 +165,8 @@ class Search:
             search_ms=1000 * (done - encoded_at),
             notes=[*notes, *more],
             found=side,
+            within=within,
+            held=None if trust is None or within is None else 1 - trust.conformal.alpha,
         )
 
     def _hits(
@@ -246,4 +249,4 @@ class _Ids(Sequence[str]):
 def _doubted(answer: Answer) -> Answer:
     """An answer to words the model does not know: neither a probability nor a match."""
     hits = [replace(hit, probability=None) for hit in answer.hits]
-    return replace(answer, hits=hits, nothing=True, ambiguity=None)
+    return replace(answer, hits=hits, nothing=True, ambiguity=None, within=None, held=None)

@@ -94,6 +94,11 @@ class Found(BaseModel):
     encode_ms: float
     search_ms: float
     notes: list[str] = Field(description="What a person should know: words cut off, pictures gone.")
+    within: int | None = Field(
+        description="If anything matches, a match is among so many of the best; none: not known."
+    )
+    held: float | None = Field(description="The share of queries that `within` holds for.")
+    promise: str | None = Field(description="What `within` says, in words.")
 
 
 class Listing(BaseModel):
@@ -139,6 +144,7 @@ def found(answer: Answer) -> Found:
     return Found(
         query=answer.query, found=answer.found, hits=hits, nothing=answer.nothing, ambiguity=answer.ambiguity,
         uncertainty=answer.uncertainty, encode_ms=answer.encode_ms, search_ms=answer.search_ms, notes=answer.notes,
+        within=answer.within, held=answer.held, promise=answer.promise,
     )  # fmt: skip
 
 

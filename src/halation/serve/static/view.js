@@ -123,8 +123,9 @@ export const divider = (words, ...beside) => el("div", { class: "divider" }, el(
 const milliseconds = (time) => (time < 10 ? `${time.toFixed(1)} ms` : time < 1000 ? `${Math.round(time)} ms` : `${(time / 1000).toFixed(1)} s`);
 
 export function notes(answer) {
-  if (!answer.notes.length) return null;
-  return el("ul", { class: "notes" }, answer.notes.map((note) => el("li", {}, sentence(note))));
+  const told = [answer.promise, ...answer.notes].filter(Boolean);
+  if (!told.length) return null;
+  return el("ul", { class: "notes" }, told.map((note) => el("li", {}, sentence(note))));
 }
 
 export function nothing(answer, asked) {

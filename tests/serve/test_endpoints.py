@@ -177,6 +177,7 @@ def test_about_and_health(client: Client, search: WordSearch) -> None:
     about = one.get("/about").json()
     assert about["images"] == 60 and about["calibrated"] is True and about["max_k"] == 7
     assert one.get("/health").json() == {"status": "ok", "items": 60, "generation": 1}
+    assert one.head("/health").status_code == 200
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(client: Client, search: WordSearch) -> None:

@@ -136,3 +136,13 @@ def test_embedding_again_goes_on_and_the_index_follows(
     shutil.rmtree(photos)
     assert halation("search", tmp_path / "idx", "a dog") == 0  # found all the same, and that they are gone is said
     assert "note: 2 of the pictures found are no longer on disk" in capsys.readouterr().err
+
+
+def test_how_much_a_query_can_mean_is_said_in_english(capsys: pytest.CaptureFixture[str]) -> None:
+    from halation.cli._search import _show
+    from halation.search import Answer
+
+    _show(Answer("a dog", [], False, "ordinary", 0.1, 1.0, 1.0))
+    _show(Answer("a dog", [], False, "broad", 0.1, 1.0, 1.0))
+    said = capsys.readouterr().out
+    assert "\nan ordinary query; " in said and "\na broad query; " in said

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
+import threading
 import tracemalloc
 import warnings
 import zlib
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -81,3 +84,24 @@ def test_a_jpeg_above_the_limit_is_decoded_smaller() -> None:
 def test_a_file_that_is_gone_or_not_ours_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone.jpg does not exist"):
         read_picture(tmp_path / "gone.jpg")
+
+
+def test_threads_that_decode_leave_the_filters_of_warnings_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that are inside at once, the first leaving first."""
+    inside, first_has_left, opened = threading.Barrier(2), threading.Event(), Image.open
+    data = saved(Image.new("RGB", (9, 9)), "PNG")
+
+    def together(*arguments: Any, **options: Any) -> Image.Image:
+        if inside.wait(10):
+            assert first_has_left.wait(10)
+        return opened(*arguments, **options)
+
+    read_picture(data)
+    before = list(warnings.filters)
+    monkeypatch.setattr(Image, "open", together)
+    with ThreadPoolExecutor(2) as pool:
+        reading = [pool.submit(read_picture, data) for _ in range(2)]
+        wait(reading, return_when=FIRST_COMPLETED)
+        first_has_left.set()
+        assert [each.result().size for each in reading] == [(9, 9)] * 2
+    assert list(warnings.filters) == before

@@ -185,6 +185,7 @@ def test_about_and_health(client: Client, search: WordSearch) -> None:
     assert about["images"] == 60 and about["calibrated"] is True and about["max_k"] == 7
     assert about["notes"] == ["a note on all answers, of run"]
     assert one.get("/health").json() == {"status": "ok", "items": 60, "generation": 1}
+    assert one.head("/health").status_code == 200
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(client: Client, search: WordSearch) -> None:

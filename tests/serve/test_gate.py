@@ -97,6 +97,16 @@ def test_a_name_that_somebody_else_points_here_is_not_answered(client: Client) -
         assert one.get("/health", headers={"host": host}).status_code == status, host
 
 
+def test_the_name_of_a_proxy_is_answered_when_it_is_allowed(client: Client) -> None:
+    one = client(allowed_hosts=("Search.example.org", "other.example"))
+    for host, status in (*HOSTS, ("search.example.org", 200), ("SEARCH.example.org:443", 200), ("other.example", 200)):
+        assert one.get("/health", headers={"host": host}).status_code == status, host
+    assert "--allowed-host" in one.get("/health", headers={"host": "evil.example"}).json()["error"]
+    for name in ("", "*", "https://search.example.org", "search.example.org:443"):
+        with pytest.raises(InputError, match="is no host's name"):
+            ServeSettings(allowed_hosts=(name,))
+
+
 def test_other_peoples_pages_cannot_post(client: Client) -> None:
     one = client()
     sent = {"json": {"text": "a"}}

@@ -122,7 +122,7 @@ def _show(answer: Answer) -> None:
     times = (
         f"{len(answer.hits)} {answer.found}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
     )
-    broad = f"a {answer.ambiguity} query; " if answer.ambiguity else ""
+    broad = f"{'an' if answer.ambiguity == 'ordinary' else 'a'} {answer.ambiguity} query; " if answer.ambiguity else ""
     print(f"\n{broad}{times}")
     if answer.promise:
         print(answer.promise)

@@ -38,6 +38,9 @@ def serve(
     trusted_proxy: Annotated[
         list[str] | None, typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Name to answer to besides localhost, that of a proxy here; repeatable.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what the server does.")] = False,
 ) -> None:
     """Search in the browser and over HTTP: pictures by words, captions by pictures, each with a probability."""
@@ -57,6 +60,7 @@ def serve(
         queue=queue,
         timeout=timeout,
         trusted_proxies=tuple(trusted_proxy or ()),
+        allowed_hosts=tuple(allowed_host or ()),
     )
     run_server(
         index, settings=settings, run=run, ready=_greet(settings.token), log_level="info" if verbose else "warning"

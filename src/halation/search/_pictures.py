@@ -38,9 +38,8 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
     """
     called = name or (str(source) if isinstance(source, Path) else "the picture")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=_FORMATS)
+        _leave_size_to_us()
+        image = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=_FORMATS)
         with image:
             _within(image, limit, called)
             return as_rgb(ImageOps.exif_transpose(image))
@@ -61,6 +60,16 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
         raise Broken(
             f"{called} is no readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF{why}); fetch it again, or leave it out"
         ) from None
+
+
+def _leave_size_to_us() -> None:
+    """No warning of Pillow's about large pictures: the limit here is below, and says what to do.
+
+    For good: `warnings.catch_warnings` is for one thread, and of two that decode the later one would put back the
+    filters of the earlier one's inside.
+    """
+    if ("ignore", None, Image.DecompressionBombWarning, None, 0) not in warnings.filters:
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
 
 
 def _within(image: Image.Image, limit: int, called: str) -> None:

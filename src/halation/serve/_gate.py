@@ -55,6 +55,9 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, observed: Observed) -> None:
         self.app, self.settings, self.observed = app, settings, observed
+        known = settings.allowed_hosts
+        # None: whatever name leads here; asked for a token, a page of somebody else gets nothing by it
+        self.names = {name.lower() for name in known} if known or is_loopback(settings.host) else None
         self.searches = Rates(settings.rate, settings.burst)
         self.others = Rates(settings.rate * _CHEAPER, settings.burst * _CHEAPER)
 
@@ -111,8 +114,12 @@ class Gate:
 
     def _check_place(self, method: str, headers: Headers) -> None:
         """A web page of somebody else must reach nothing here, be it by a name that points to this machine."""
-        if is_loopback(self.settings.host) and not is_loopback(_host(headers.get("host", ""))):
-            message = "this server answers to its own name only; open it at localhost or 127.0.0.1"
+        host = _host(headers.get("host", ""))
+        if self.names is not None and host.lower() not in self.names and not is_loopback(host):
+            message = (
+                "this server answers to its own name only; open it at localhost or 127.0.0.1 (behind a proxy start "
+                "it with --allowed-host and the proxy's name)"
+            )
             raise Refusal(421, message, "host")
         site = headers.get("sec-fetch-site", "none")  # browsers say it, other clients do not
         if method not in ("GET", "HEAD") and site not in ("same-origin", "none"):

@@ -60,6 +60,7 @@ class Service:
         add("/items/{id}/alike", self.alike, methods=["GET"], response_model=schemas.Found, **_errors(404))
         add("/about", self.about, methods=["GET"], response_model=schemas.About, **_errors())
         add("/health", self.health, methods=["GET"], response_model=schemas.Health, **_errors())
+        add("/health", self.health, methods=["HEAD"], include_in_schema=False)  # load balancers ask so
         add("/metrics", self.metrics, methods=["GET"], response_class=Response, **_errors(more=_TEXT))
         add("/session", self.session, methods=["POST"], status_code=204, **_errors())
         add("/reload", self.reload, methods=["POST"], response_model=schemas.Reloaded, **_errors(409))

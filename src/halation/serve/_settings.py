@@ -45,6 +45,7 @@ class ServeSettings:
     thumbnail: int = 512  # longest side of a thumbnail, pixels
     thumbnail_cache: int = 64 * 2**20  # bytes of thumbnails kept in memory
     trusted_proxies: tuple[str, ...] = ()  # whose X-Forwarded-For is believed
+    allowed_hosts: tuple[str, ...] = ()  # names to answer to besides this machine's own: those of a proxy here
 
     def __post_init__(self) -> None:
         positive = (
@@ -62,6 +63,11 @@ class ServeSettings:
             raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
         if not 0 <= self.port <= 65535:
             raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")
+        for name in self.allowed_hosts:
+            if not name or any(mark in name for mark in "*/:[] "):
+                raise InputError(
+                    f"allowed host {name!r} is no host's name; give one without port, as search.example.org"
+                )
         if self.token is None:
             if not is_loopback(self.host):
                 raise InputError(

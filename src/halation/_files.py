@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from halation._errors import InputError
 
-__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
+__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "sync", "write_text"]
 
 
 @contextmanager
@@ -43,6 +43,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Have a file, or the names in a folder, on the disk and not only on the way there."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

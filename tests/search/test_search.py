@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import threading
@@ -19,7 +20,7 @@ from halation import Gaussian, InputError
 from halation.build import open_run
 from halation.calibration import Trusts, fit_trust
 from halation.index import Index
-from halation.search import Answer, Search, UnknownItem, embed, make_index, open_search, read_picture
+from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
 from judged_worlds import points
 from layouts import draw
@@ -355,6 +356,85 @@ class TestDegraded:
         assert len(before.text("a dog", k=100).hits) == 16 and before.item("p0.jpg").captions
         assert len(open_search(own).text("a dog", k=100).hits) == 4
         assert len([path for path in own.iterdir() if path.is_dir()]) == 1  # nothing is left of the old one
+
+
+class TestReplacing:
+    @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="asks the system what a handle is of")
+    def test_all_is_on_the_disk_before_the_old_index_goes(
+        self, index: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        happened: list[tuple[str, str]] = []
+        fsync, rename, replaced, rmtree = os.fsync, Path.rename, Path.replace, shutil.rmtree
+
+        def opened(handle: int) -> str:
+            return str(Path(f"/proc/self/fd/{handle}").readlink())
+
+        def note(what: str, original: Any, where: Any) -> Any:
+            def work(*arguments: Any, **options: Any) -> Any:
+                happened.append((what, where(*arguments)))
+                return original(*arguments, **options)
+
+            return work
+
+        monkeypatch.setattr(os, "fsync", note("sync", fsync, opened))
+        monkeypatch.setattr(Path, "rename", note("rename", rename, lambda path, to: str(to)))
+        monkeypatch.setattr(Path, "replace", note("replace", replaced, lambda path, to: str(to)))
+        monkeypatch.setattr(shutil, "rmtree", note("remove", rmtree, lambda path, **_: str(path)))
+        old = items_of(own).parent
+        make_index(index.parent / "emb", own)
+        new = items_of(own).parent
+        put, named, removed = (
+            happened.index(one)
+            for one in (("rename", str(new)), ("replace", str(own / "search.json")), ("remove", str(old)))
+        )
+        synced = {path for what, path in happened[:put] if what == "sync"}
+        partial = Path(next(path for path in synced if path.endswith("items.sqlite"))).parent
+        assert {str(partial / path.relative_to(new)) for path in new.rglob("*")} <= synced
+        assert put < named < removed
+        assert ("sync", str(own)) in happened[put:named] and ("sync", str(own)) in happened[named:removed]
+        assert any(what == "sync" and ".search.json" in path for what, path in happened[put:named])
+
+    def test_two_that_index_into_one_folder_leave_a_whole_index(
+        self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The second ends between the moment the first's data is there and the moment search.json names it."""
+        out, publish = tmp_path / "idx", _make_index._publish
+        threads: list[threading.Thread] = []
+
+        def slowly(partial: Path, data: Path, said: dict[str, Any]) -> None:
+            if not threads:
+                threads.append(threading.Thread(target=make_index, args=(index.parent / "emb", out)))
+                threads[0].start()
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(_make_index, "sync", waits)
+                    publish(partial, data, said)
+                return
+            publish(partial, data, said)
+
+        def waits(path: Path) -> None:
+            if path == out and threading.current_thread() is threading.main_thread():
+                threads[0].join(timeout=3)
+
+        monkeypatch.setattr(_make_index, "_publish", slowly)
+        make_index(index.parent / "emb", out)
+        threads[0].join()
+        assert open_search(out).text("a dog").hits
+        assert len([path for path in out.iterdir() if path.is_dir()]) == 1
+
+    def test_one_that_fails_leaves_what_another_made_meanwhile(
+        self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write, out = _make_index.write_items, tmp_path / "idx"
+
+        def fails(*arguments: Any) -> None:
+            monkeypatch.setattr(_make_index, "write_items", write)
+            make_index(index.parent / "emb", out)
+            raise OSError("no")
+
+        monkeypatch.setattr(_make_index, "write_items", fails)
+        with pytest.raises(OSError, match="no"):
+            make_index(index.parent / "emb", out)
+        assert open_search(out).text("a dog").hits
 
 
 class TestMistakes:

@@ -305,6 +305,9 @@ class TestRunsOnFeatures:
         assert found.gaussians().is_point
         record = next(found.records())
         assert record.place is not None and record.place.name == "images/p0.jpg"  # still shown
+        np.save(data / "features" / "mine.npy", -values)  # computed anew
+        again = embed(run, data, tmp_path / "emb").sides["images"].gaussians().mean
+        assert not again.allclose(images.mean, atol=1e-3)  # type: ignore[union-attr]
 
     def test_pictures_a_run_cannot_see_are_said_in_words(self, flickr: Path, tmp_path: Path) -> None:
         run = self._run(tmp_path / "run", "mine", (6, 0))

@@ -16,7 +16,7 @@ import numpy as np
 
 import halation
 from halation._errors import HalationError, InputError
-from halation._files import read_json
+from halation._files import read_json, sync
 from halation.gaussian import Gaussian
 from halation.index._backend import Backend
 from halation.index._choose import choose
@@ -62,9 +62,9 @@ def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
         head["files"] = {path.relative_to(data).as_posix(): _seal(path) for path in sorted(_files(data))}
         head["data"] = data.name
         (data / _HEAD).write_text(json.dumps(head, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        _sync(data / _HEAD)
+        sync(data / _HEAD)
         (data / _HEAD).replace(target / _HEAD)  # before this line the folder holds the old index, after it the new one
-        _sync(target)
+        sync(target)
     except BaseException as error:
         if _data_of(target) != data.name:
             shutil.rmtree(data, ignore_errors=True)
@@ -212,7 +212,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _seal(path: Path) -> dict[str, Any]:
     """Size and checksum of a file that is on the disk, not only on its way there."""
-    _sync(path)
+    sync(path)
     return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
 
 
@@ -222,14 +222,6 @@ def _sha256(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _alive(process: str) -> bool:

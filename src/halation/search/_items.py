@@ -33,7 +33,7 @@ def write_items(path: Path, sides: Iterable[tuple[Side, Iterable[Known]]]) -> No
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode = OFF")  # the folder it is in is thrown away if this ends early
-        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA synchronous = OFF")  # who makes that folder has it all on the disk before it counts
         connection.execute(
             "CREATE TABLE items (side TEXT, id TEXT, captions TEXT, root INTEGER, name TEXT, offset INTEGER, "
             "size INTEGER, uncertainty REAL, PRIMARY KEY (side, id)) WITHOUT ROWID"

@@ -1,11 +1,13 @@
 """`make_index` and `open_search`: from embeddings to an index's folder, and from there to answers.
 
 An index's folder holds search.json, written last, and the folder of data it speaks of. A new index is written beside
-the old; when search.json speaks of the new one, the old is removed. Who has it open keeps it.
+the old; when search.json speaks of the new one, the old is removed. Who has it open keeps it. The new one is on the
+disk before search.json speaks of it, and one process at a time lets it speak.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +19,7 @@ from typing import Any
 
 import halation
 from halation._errors import InputError
-from halation._files import read_json, write_text
+from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
 from halation.calibration import Trusts
@@ -30,6 +32,11 @@ from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
 from halation.search._search import CANNOT_TELL, Search
 from halation.search._towers import SIMILARITIES, Towers
+
+try:
+    import fcntl
+except ImportError:  # not on this system: two writers are then the user's own affair
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["make_index", "open_search"]
 
@@ -115,18 +122,70 @@ def _replacing(target: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     try:
         partial.mkdir()
         yield partial, said
-        partial.rename(data)
-        write_text(target / ABOUT, json.dumps(said, indent=2) + "\n")
+        _sync_below(partial)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(data, ignore_errors=True)
         if fresh:
-            shutil.rmtree(target, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                target.rmdir()  # unless another process has put an index there meanwhile
         raise
-    for path in target.iterdir():
-        old = path.name.startswith(_DATA) and path.name != data.name
-        if old or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
-            shutil.rmtree(path, ignore_errors=True)
+    with _alone(target) as alone:
+        before = _data_of(target)
+        _publish(partial, data, said)
+        for path in target.iterdir():
+            old = path.name == before or (alone and path.name.startswith(_DATA) and path.name != data.name)
+            if old or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _publish(partial: Path, data: Path, said: dict[str, Any]) -> None:
+    """Let search.json speak of the new data, all of which is on the disk by then."""
+    target = data.parent
+    try:
+        partial.rename(data)
+        sync(target)
+        with atomic_path(target / ABOUT) as temporary:
+            temporary.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            sync(temporary)
+        sync(target)
+    except BaseException:
+        if _data_of(target) != data.name:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(data, ignore_errors=True)
+        raise
+
+
+def _sync_below(folder: Path) -> None:
+    """Have a folder and all that is in it on the disk: what takes the place of an index must survive a power cut."""
+    for here, _, files in os.walk(folder):
+        for path in (*(Path(here, name) for name in files), Path(here)):
+            sync(path)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """One process at a time replaces what a folder holds; False where the system has no such lock."""
+    if fcntl is None:
+        yield False
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:  # some file systems of networks
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)  # and with it the lock
+
+
+def _data_of(root: Path) -> str | None:
+    """The folder of data that search.json names; None where there is none."""
+    try:
+        return str(read_json(root / ABOUT)["data"])
+    except (InputError, OSError, KeyError, TypeError):
+        return None
 
 
 def _strangers(folder: Path) -> bool:

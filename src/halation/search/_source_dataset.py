@@ -8,7 +8,7 @@ from pathlib import Path
 
 from halation._errors import InputError
 from halation.build import Trained
-from halation.data import Dataset, open_dataset
+from halation.data import Dataset, FeatureStore, open_dataset
 from halation.data._layouts import recognise, resolve_split
 from halation.search._answers import Side
 from halation.search._entries import Entry, Place, Source, plain, stamp_of, stamp_of_file
@@ -29,6 +29,7 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
         notes += [*note, *dataset.truth.notes]
         if dataset.features is not None:
             stores.append(dataset.features)
+        features = "" if dataset.features is None else _stamp_of_features(dataset.features)
         said: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
         for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
             said[image].append((plain(str(caption)), plain(text)))
@@ -36,7 +37,7 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
             place, stamp = _place(dataset, image, roots)
             row = None if dataset.features is None else (len(stores) - 1, image)
             texts = tuple(text for _, text in said[image])
-            entry = Entry(str(called), stamp if row is None else "features", texts, place, row)
+            entry = Entry(str(called), stamp if row is None else features, texts, place, row)
             if entry.id in entries["images"]:
                 continue  # in two splits: once is enough
             entries["images"][entry.id] = entry
@@ -63,6 +64,15 @@ def _opened(folder: Path, split: str, trained: Trained) -> tuple[Dataset, list[s
     if dataset.features is not None and not trained.recipe.image.local:
         dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
     return dataset, []
+
+
+def _stamp_of_features(store: FeatureStore) -> str:
+    """Of the files the features lie in: features that were computed anew are looked at anew."""
+    arrays = [rows.array for rows in (store.pooled, store.local) if rows is not None]
+    files = [
+        getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None) for array in arrays
+    ]
+    return "features " + " ".join(stamp_of_file(Path(file)) if file else "" for file in files)
 
 
 def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[Place | None, str]:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from halation._errors import InputError
 from halation.serve._live import Live, Searcher
 from halation.serve._observed import Observed
+from halation.serve._refusals import Refusal
 from serving import WordSearch, scenes
 
 
@@ -68,3 +70,17 @@ def test_an_index_that_does_not_close_is_no_reason_to_fail(
     opened[0].close = lambda: 1 / 0  # type: ignore[assignment,method-assign]
     assert asyncio.run(live.reload()) == 2
     assert "an old index was not closed" in caplog.text
+
+
+def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
+    opened: list[Closing], tmp_path: Path
+) -> None:
+    folder = tmp_path / "of ann and bob" / "the index"
+
+    def reopen() -> Searcher:
+        raise InputError(f"{folder / 'items.sqlite'} cannot be read; make it again from /home/ann/all/emb")
+
+    live = Live(opened[0], reopen, Observed(), [folder])
+    with pytest.raises(Refusal) as refusal:
+        asyncio.run(live.reload())
+    assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")

@@ -41,8 +41,9 @@ def create_app(
     """
     settings, observed = settings or ServeSettings(), Observed()
     if isinstance(search, str | os.PathLike):
-        reopen = opener(Path(search), None if run is None else Path(run))
-        live = Live(reopen(), reopen, observed)
+        folders = [Path(folder) for folder in (search, run) if folder is not None]
+        reopen = opener(folders[0], None if run is None else Path(run))
+        live = Live(reopen(), reopen, observed, folders)
     else:
         live = Live(search, None, observed)
     service = Service(live, settings, observed)
@@ -66,13 +67,13 @@ def create_app(
     app.state.live, app.state.service = live, service
     app.include_router(service.router())
     app.include_router(page_router())
-    _answer_errors(app, observed)
+    _answer_errors(app, live, observed)
     app.add_middleware(Gate, settings=settings, observed=observed)
     _describe(app, settings)
     return app
 
 
-def _answer_errors(app: FastAPI, observed: Observed) -> None:
+def _answer_errors(app: FastAPI, live: Live, observed: Observed) -> None:
     """Every error is `{"error": a sentence}`."""
 
     async def turned_away(_: Request, error: Exception) -> JSONResponse:
@@ -87,7 +88,7 @@ def _answer_errors(app: FastAPI, observed: Observed) -> None:
 
     async def bad_input(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HalationError)
-        return refused(in_words(error), observed)
+        return refused(in_words(error, live), observed)
 
     app.add_exception_handler(HTTPException, turned_away)
     app.add_exception_handler(RequestValidationError, unfit)

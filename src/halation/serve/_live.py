@@ -15,7 +15,7 @@ from PIL.Image import Image
 from halation._errors import HalationError
 from halation.search import Answer, Item
 from halation.serve._observed import Observed
-from halation.serve._refusals import Refusal
+from halation.serve._refusals import Refusal, without_folders
 
 __all__ = ["Live", "Searcher", "opener"]
 
@@ -48,11 +48,24 @@ class Searcher(Protocol):
 class Live:
     """The search in use. Work keeps the one it began with: an old index is closed when its last work has ended."""
 
-    def __init__(self, search: Searcher, reopen: Callable[[], Searcher] | None, observed: Observed) -> None:
+    def __init__(
+        self,
+        search: Searcher,
+        reopen: Callable[[], Searcher] | None,
+        observed: Observed,
+        opened: Sequence[Path] = (),
+    ) -> None:
         self.current, self.generation = search, 1
         self._reopen, self._observed, self._under_way = reopen, observed, False
+        self._opened = tuple(opened)
         self._users: Counter[int] = Counter()  # work under way, by generation
         self._lock = threading.Lock()
+
+    @property
+    def folders(self) -> list[Path]:
+        """Places on this machine that errors may name and clients need not know."""
+        run = self.current.about.get("run")
+        return [*self._opened, *getattr(self.current, "roots", ()), *([Path(run)] if run else ())]
 
     def run(self, work: Callable[[Searcher], T]) -> T:
         """`work(search)`, in the thread that calls: it may outlast the request it is for."""
@@ -83,7 +96,8 @@ class Live:
         except (HalationError, OSError) as error:
             self._observed.reloads.add("failed")
             _log.error("the index was not reloaded, the old one stays: %s", error)
-            raise Refusal(409, f"the index was not reloaded, the old one stays in use: {error}", "reload") from error
+            said = without_folders(str(error), self.folders)
+            raise Refusal(409, f"the index was not reloaded, the old one stays in use: {said}", "reload") from error
         finally:
             self._under_way = False
         with self._lock:

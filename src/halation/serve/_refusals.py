@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 
 from halation.serve._observed import Observed
 
-__all__ = ["Refusal", "refused"]
+__all__ = ["Refusal", "refused", "without_folders"]
 
 
 class Refusal(HTTPException):
@@ -30,3 +32,18 @@ def refused(refusal: Refusal, observed: Observed) -> JSONResponse:
     """A refusal as the client sees it, counted."""
     observed.refused.add(refusal.reason)
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
+
+
+def without_folders(words: str, known: Iterable[Path] = ()) -> str:
+    """Absolute paths cut to their last name, or to what is inside a known folder, whose name may hold spaces.
+
+    >>> without_folders("/home/ann/runs/pcme was trained on features (features/lite); a/b and 1/2 stay")
+    'pcme was trained on features (features/lite); a/b and 1/2 stay'
+    >>> without_folders("/my photos/idx/a.json is damaged; not there: '/the other/b c.json'", [Path("/my photos/idx")])
+    "idx/a.json is damaged; not there: 'b c.json'"
+    """
+    parents = {str(way.parent) for folder in known for way in (folder.absolute(), folder.resolve())} - {"/"}
+    for parent in sorted(parents, key=len, reverse=True):
+        words = re.sub(rf"(?<![\w.~/-]){re.escape(parent)}/", "", words)
+    words = re.sub(r"""(['"])/(?:[^'"/\n]+/)+([^'"/\n]+)\1""", r"\1\2\1", words)
+    return re.sub(r"(?<![\w.~-])/(?:[^\s/,;:()'\"]+/)+(?=[^\s/])", "", words)

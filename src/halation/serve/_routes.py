@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -18,7 +17,7 @@ from halation.serve._live import Live, Searcher
 from halation.serve._measures import CONTENT_TYPE
 from halation.serve._observed import Observed
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
-from halation.serve._refusals import Refusal
+from halation.serve._refusals import Refusal, without_folders
 from halation.serve._settings import ServeSettings
 from halation.serve._workers import Room, Workers
 
@@ -259,20 +258,11 @@ def _errors(*statuses: int, more: dict[int, dict[str, Any]] | None = None) -> di
     return {"responses": {**said, **(more or {})}}
 
 
-def in_words(error: HalationError) -> Refusal:
+def in_words(error: HalationError, live: Live) -> Refusal:
     """What the search could not do, as an answer: without the folders of the server's disk."""
-    said = without_folders(str(error))
+    said = without_folders(str(error), live.folders)
     if isinstance(error, UnknownItem):
         return Refusal(404, said, "unknown_item")
     if isinstance(error, InputError):
         return Refusal(422, said, "input")
     return Refusal(503, said, "unavailable", {"retry-after": "5"})  # a vector database that has gone away, say
-
-
-def without_folders(words: str) -> str:
-    """Absolute paths cut to their last name.
-
-    >>> without_folders("/home/ann/runs/pcme was trained on features (features/lite); a/b and 1/2 stay")
-    'pcme was trained on features (features/lite); a/b and 1/2 stay'
-    """
-    return re.sub(r"(?<![\w.~-])/(?:[^\s/,;:()'\"]+/)+(?=[^\s/])", "", words)

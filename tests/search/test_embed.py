@@ -354,6 +354,20 @@ class TestMistakes:
         with pytest.raises(InputError, match=r"holds other files \(.*\); name a new or empty folder"):
             embed(run, photos, photos)
 
+    def test_another_split_or_root_does_not_go_on_with_these(self, run: Path, flickr: Path, tmp_path: Path) -> None:
+        embed(run, flickr, tmp_path / "emb", split="dev", side="captions")
+        embed(run, flickr, tmp_path / "emb", split="dev")  # the other side of the same may come later
+        with pytest.raises(InputError, match=r"of the split dev of .*data, not of the split test; name another"):
+            embed(run, flickr, tmp_path / "emb", split="test")
+        with pytest.raises(InputError, match=r"of the split dev of .*data, not of all splits"):
+            embed(run, flickr, tmp_path / "emb")
+        for root in ("one", "two"):
+            draw(tmp_path / root / "a.png", 1)
+        (tmp_path / "l.jsonl").write_text('{"image": "a.png"}')
+        embed(run, tmp_path / "l.jsonl", tmp_path / "list", root=tmp_path / "one")
+        with pytest.raises(InputError, match=r"is of pictures below .*one, not .*two; name another folder"):
+            embed(run, tmp_path / "l.jsonl", tmp_path / "list", root=tmp_path / "two")
+
     def test_a_folder_in_use_is_left_alone(self, run: Path, photos: Path, tmp_path: Path) -> None:
         embed(run, photos, tmp_path / "emb")
         with (

@@ -33,6 +33,7 @@ def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
         "similarity": next(name for name, one in SIMILARITIES.items() if one is towers.similarity),
         "backbone": towers.backbone,
         "source": str(Path(source.name).resolve()),
+        "split": source.split,
         "roots": [str(root) for root in source.roots] if "images" in source.entries else [],
         "versions": {"halation": halation.__version__, "torch": torch.__version__},
         "sides": {},
@@ -62,6 +63,13 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
         if before.get(key) != now[key] and not (key == "source" and moved):
             raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
+    if before.get("split", now["split"]) != now["split"]:
+        had, wanted = (f"the split {one}" if one else "all splits" for one in (before["split"], now["split"]))
+        raise InputError(f"{folder} holds embeddings of {had} of {now['source']}, not of {wanted}; name another folder")
+    if before.get("roots") and now["roots"] and before["roots"][0] != now["roots"][0]:
+        raise InputError(
+            f"{folder} is of pictures below {before['roots'][0]}, not {now['roots'][0]}; name another folder"
+        )
     roots = now["roots"] or before.get("roots", [])  # captions have no places: they leave the pictures' as they are
     return {**now, "roots": roots, "sides": before.get("sides", {})}
 

@@ -64,6 +64,7 @@ class Source:
     problems  (id, what is wrong) of what is no entry: links that leave the root, broken members of a tar file
     stores    features of a dataset, for runs that were trained on them
     notes     for people
+    split     of a dataset; None: all of it, or no dataset
     """
 
     name: str
@@ -72,6 +73,7 @@ class Source:
     problems: tuple[tuple[str, str], ...] = ()
     stores: tuple[FeatureStore, ...] = ()
     notes: tuple[str, ...] = ()
+    split: str | None = None
 
     def features(self, entries: Sequence[Entry]) -> Features:
         """What the dataset's backbone saw of these, in this order."""

@@ -47,7 +47,15 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
     lists: dict[Side, list[Entry]] = {side: list(found.values()) for side, found in entries.items()}
     if not entries["images"].keys().isdisjoint(entries["captions"]):  # numbers, as COCO's: one id is to be one item
         lists["captions"] = [entry._replace(id=f"caption/{entry.id}") for entry in lists["captions"]]
-    return Source(str(folder), tuple(roots), lists, (), tuple(stores), tuple(dict.fromkeys(notes)))
+    return Source(
+        str(folder),
+        tuple(roots),
+        lists,
+        (),
+        tuple(stores),
+        tuple(dict.fromkeys(notes)),
+        None if split is None else splits[0],
+    )
 
 
 def _opened(folder: Path, split: str, trained: Trained) -> tuple[Dataset, list[str]]:

@@ -48,7 +48,7 @@ def open_source(
     if not entries:
         have = " and ".join(name for name, found in source.entries.items() if found) or "nothing to embed"
         raise InputError(f"{file} has no {side if side in ('images', 'captions') else 'items'}; it has {have}")
-    return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes)
+    return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes, source.split)
 
 
 def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) -> Source:

@@ -50,10 +50,11 @@ class DaaStudy:
             "# Results on Flickr8k\n\n"
             "1,000 test photographs × 5 captions, official split, frozen EfficientNet-Lite0 features; mean ± sd over "
             "seeds; the epoch is chosen on the dev split, and nothing on the test split. Made by "
-            "`halation study daa --data flickr8k --out docs`; each run's numbers and command are in `docs/results/`.\n\n"
-            "“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as without it, bit for "
-            "bit, and its own score decides the first places, so recall is its base's by construction; DAA orders the "
-            "rest. “On its own score” is DAA as published, for comparison."
+            "`halation study daa --data flickr8k --out docs`; each run's numbers and command are in `docs/results/`."
+            "\n\n"
+            "“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as without it, bit "
+            "for bit, and its own score decides the first places, so recall is its base's by construction; DAA orders "
+            "the rest. “On its own score” is DAA as published, for comparison."
         )
         parts = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
         said = verdicts(self.results, self.models, self.seeds)

@@ -182,19 +182,17 @@ def _sync_below(folder: Path) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
     """One process at a time replaces what a folder holds; False where the system has no such lock."""
-    if fcntl is None:
-        yield False
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
+    handle, locked = None, False
+    if fcntl is not None:
+        handle = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some file systems of networks
             fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:  # some file systems of networks
-            yield False
-        else:
-            yield True
+            locked = True
+    try:
+        yield locked
     finally:
-        os.close(handle)  # and with it the lock
+        if handle is not None:
+            os.close(handle)  # and with it the lock
 
 
 def _data_of(root: Path) -> str | None:

@@ -421,6 +421,30 @@ class TestReplacing:
         assert open_search(out).text("a dog").hits
         assert len([path for path in out.iterdir() if path.is_dir()]) == 1
 
+    def test_milvus_keeps_no_collection_of_an_index_that_was_replaced_or_failed(
+        self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pymilvus = pytest.importorskip("pymilvus")
+        pytest.importorskip("milvus_lite")
+        uri, out = str(tmp_path / "all.db"), tmp_path / "idx"
+
+        def there() -> set[str]:
+            client = pymilvus.MilvusClient(uri=uri)
+            try:
+                return set(client.list_collections())
+            finally:
+                client.close()
+
+        make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        first = there()
+        make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        second = there()
+        assert len(first) == len(second) == 2 and not first & second
+        monkeypatch.setattr(_make_index, "write_items", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        assert there() == second and open_search(out).text("a dog").hits
+
     def test_one_that_fails_leaves_what_another_made_meanwhile(
         self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

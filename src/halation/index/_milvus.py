@@ -19,7 +19,7 @@ from halation.index._milvus_collection import SCHEMA, Collection
 from halation.index._milvus_connection import Connection, shown
 from halation.index._tuning import AT, as_recall, n_lists, tune
 
-__all__ = ["Milvus"]
+__all__ = ["Milvus", "drop_saved"]
 
 _ABOUT, _FILE = "milvus.json", "points.db"
 _TOKEN = "HALATION_MILVUS_TOKEN"  # noqa: S105  # the name of a variable
@@ -166,6 +166,19 @@ class Milvus:
 
         self._points.call.close()
         server_manager_instance.release_server(self.uri)
+
+
+def drop_saved(folder: Path) -> None:
+    """Delete the collections that saved indexes below a folder speak of; files of their own go with the folder."""
+    for path in folder.rglob(_ABOUT):
+        about = read_json(path)
+        if about["uri"] is not None and about["width"]:
+            backend = Milvus(about["uri"], about["collection"], patience=5.0)
+            try:
+                backend._width = about["width"]
+                backend.drop()
+            finally:
+                backend.close()
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import halation
-from halation._errors import InputError
+from halation._errors import HalationError, InputError
 from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
 from halation.calibration import Trusts
 from halation.gaussian import Gaussian
 from halation.index import Backend, Index, Milvus
+from halation.index._milvus import drop_saved
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
@@ -66,13 +67,13 @@ def make_index(
     in_utf8(Path(out))
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
     _check_ids(found)
-    with _replacing(Path(out)) as (folder, said):
+    with contextlib.ExitStack() as made, _replacing(Path(out)) as (folder, said):
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
         said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
         for done, (side, embedded) in enumerate(found.sides.items()):
             progress("indexing", done, len(found.sides))
             embedded.check()
-            chosen: str | Backend = backend if uri is None else Milvus(uri, recall=recall)
+            chosen: str | Backend = backend if uri is None else made.enter_context(_kept_if_well(uri, recall))
             asking = [other for name, other in found.sides.items() if name != side]
             queries = _some(asking[0]) if asking else None
             compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
@@ -85,6 +86,19 @@ def make_index(
         said["items"] = sha256_of(folder / ITEMS)
         progress("indexing", len(found.sides), len(found.sides))
     return Path(out)
+
+
+@contextmanager
+def _kept_if_well(uri: str, recall: float) -> Iterator[Milvus]:
+    """A new collection, dropped if what follows fails."""
+    backend = Milvus(uri, recall=recall)
+    try:
+        yield backend
+    except BaseException:
+        with contextlib.suppress(HalationError):
+            backend.drop()
+        backend.close()
+        raise
 
 
 def _check_ids(found: Embeddings) -> None:
@@ -134,6 +148,9 @@ def _replacing(target: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         _publish(partial, data, said)
         for path in target.iterdir():
             old = path.name == before or (alone and path.name.startswith(_DATA) and path.name != data.name)
+            if old:
+                with contextlib.suppress(HalationError, OSError, KeyError, TypeError):  # the new one is in use already
+                    drop_saved(path)
             if old or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -165,19 +182,17 @@ def _sync_below(folder: Path) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
     """One process at a time replaces what a folder holds; False where the system has no such lock."""
-    if fcntl is None:
-        yield False  # type: ignore[unreachable]  # on systems without locks
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
+    handle, locked = None, False
+    if fcntl is not None:
+        handle = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some file systems of networks
             fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:  # some file systems of networks
-            yield False
-        else:
-            yield True
+            locked = True
+    try:
+        yield locked
     finally:
-        os.close(handle)  # and with it the lock
+        if handle is not None:
+            os.close(handle)  # and with it the lock
 
 
 def _data_of(root: Path) -> str | None:

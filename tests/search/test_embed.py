@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -314,7 +315,7 @@ def test_kill_nine_loses_no_row_and_repeats_none(
     for attempt in range(2):
         log = tmp_path / f"log{attempt}"
         process = subprocess.Popen([sys.executable, "-c", SLOW, str(run), str(photos), str(out), str(log)])
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while process.poll() is None and time.monotonic() < deadline:
             if journal.is_file() and journal.read_bytes().count(b"\n") > 6 * (attempt + 1):
                 break
@@ -332,6 +333,32 @@ def test_kill_nine_loses_no_row_and_repeats_none(
         found = embed(run, photos, out)
         assert watch.seen == 40 - len(marked)
     assert_same(found, embed(run, photos, tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_stopped_in_its_last_steps_the_same_call_does_the_rest(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    """Before each file of the end in turn, in a folder that was complete before and has grown since."""
+    out = tmp_path / "emb"
+    before = set(embed(run, photos, out).sides["images"].ids)
+    draw(photos / "new.png", 77)
+    calls, write = 0, Path.replace
+
+    def stopping(path: Path, target: Path) -> Path:
+        nonlocal calls
+        calls += 1
+        if calls > cut:
+            raise Killed
+        return write(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stopping)  # how every file takes its place
+        with contextlib.suppress(Killed):
+            embed(run, photos, out)
+    assert set(Embeddings.open(out).sides["images"].ids) in (before, before | {"new.png"})  # never without an answer
+    watch = Watch(monkeypatch)
+    assert set(embed(run, photos, out).sides["images"].ids) == before | {"new.png"} and watch.seen == 0
 
 
 class TestMistakes:
@@ -427,6 +454,15 @@ class TestMistakes:
             Embeddings.open(photos)
         with pytest.raises(InputError, match="does not exist; make it with halation embed"):
             Embeddings.open(tmp_path / "nowhere")
+
+    def test_a_journal_that_is_damaged_is_named(self, run: Path, photos: Path, tmp_path: Path) -> None:
+        side = embed(run, photos, tmp_path / "emb", batch_size=8).sides["images"]
+        journal = side.folder / side.parts[0] / "journal.jsonl"
+        lines = journal.read_bytes().split(b"\n")
+        for damage in (b"\0" * 50, b"{}", b'{"rows": 3}'):
+            journal.write_bytes(b"\n".join([lines[0], damage, *lines[2:]]))
+            with pytest.raises(InputError, match=r"journal.jsonl line 2 is damaged .*; delete .* and embed again"):
+                embed(run, photos, tmp_path / "emb")
 
     def test_models_that_no_index_can_store_are_refused_in_words(self, photos: Path, tmp_path: Path) -> None:
         write_run(tmp_path / "pvse", "model.head=pvse")

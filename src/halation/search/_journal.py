@@ -125,21 +125,25 @@ class Writer:
 
     def __enter__(self) -> Writer:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._open(JOURNAL)
+        try:
+            self._take_up(self._open(JOURNAL))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _take_up(self, file: IO[bytes]) -> None:
         if fcntl is not None:
             try:
-                fcntl.flock(self._files[JOURNAL], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                self.__exit__()
                 raise InputError(
                     f"{self.folder} is being written by another process; wait for it, or stop it"
                 ) from None
         self.journal = read_journal(self.folder)
-        self._files[JOURNAL].truncate(self.journal.length)
-        self._files[JOURNAL].seek(self.journal.length)
         if self.journal.rows:
             self.journal.arrays()  # says what is missing, before more is added behind it
-        return self
+        file.truncate(self.journal.length)
 
     def __exit__(self, *problem: object) -> None:
         for file in self._files.values():

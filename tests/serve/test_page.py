@@ -221,10 +221,20 @@ def test_errors_are_said_in_words_and_the_page_recovers(opened: Open) -> None:
 def test_waiting_is_shown_when_it_takes_long(opened: Open) -> None:
     page = opened("/?q=star")
     expect(page.locator(".card[data-id]")).to_have_count(24)
+    page.evaluate(
+        """() => {
+            const [waiting, results] = ["waiting", "results"].map(id => document.getElementById(id));
+            window.seen = [];
+            const look = () => window.seen.push(waiting.hidden ? "still" : `waiting, busy ${results.ariaBusy}`);
+            new MutationObserver(look).observe(results, {attributes: true});
+        }"""
+    )
     page.fill("#query", "slowly, a star")
-    seen = "!document.getElementById('waiting').hidden && document.getElementById('results').ariaBusy === 'true'"
-    page.wait_for_function(seen, polling="raf")  # every frame: it lasts half a second
-    expect(page.locator("#waiting")).to_be_hidden()
+    for _ in range(200):
+        page.wait_for_timeout(100)
+        if len(page.evaluate("window.seen")) == 2:
+            break
+    assert page.evaluate("window.seen") == ["waiting, busy true", "still"]
 
 
 def answer_with(page: Page, **changes: Any) -> None:

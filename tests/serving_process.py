@@ -43,6 +43,11 @@ class Server:
         _, errors = self.process.communicate(timeout=30)
         return self.process.returncode, errors
 
+    def close(self) -> None:
+        """Kill it, if it still runs."""
+        self.client.close()
+        self.end(signal.SIGKILL)
+
 
 def write_index(index: Path, drawn: Path, first: int = 60, slow: float = 0.0) -> Path:
     """An index as `serving_child` reads it, put in place at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def server(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     """A process that serves the drawn scenes."""
     running = Server(write_index(tmp_path_factory.mktemp("served"), drawn))
     yield running
-    running.end(signal.SIGKILL)
+    running.close()
 
 
 @pytest.fixture(scope="session")

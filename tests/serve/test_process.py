@@ -35,7 +35,7 @@ def start(drawn: Path, tmp_path: Path) -> Iterator[Start]:
 
     yield begin
     for server in running:
-        server.end(signal.SIGKILL)
+        server.close()
 
 
 def until(condition: Callable[[], bool]) -> None:

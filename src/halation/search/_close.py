@@ -66,7 +66,7 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
     if before.get("split", now["split"]) != now["split"]:
         had, wanted = (f"the split {one}" if one else "all splits" for one in (before["split"], now["split"]))
         raise InputError(f"{folder} holds embeddings of {had} of {now['source']}, not of {wanted}; name another folder")
-    if before.get("roots") and now["roots"] and before["roots"][0] != now["roots"][0]:
+    if before.get("roots") and now["roots"] and before["roots"][0] != now["roots"][0] and not moved:
         raise InputError(
             f"{folder} is of pictures below {before['roots'][0]}, not {now['roots'][0]}; name another folder"
         )

@@ -12,7 +12,7 @@ import pytest
 from halation._errors import InputError
 from halation.serve._live import Live, Searcher
 from halation.serve._observed import Observed
-from halation.serve._refusals import Refusal
+from halation.serve._refusals import Refusal, without_folders
 from serving import WordSearch, scenes
 
 
@@ -84,3 +84,19 @@ def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
     with pytest.raises(Refusal) as refusal:
         asyncio.run(live.reload())
     assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("{} is not there", "the run is not there"),
+        ("made by the run {}, which is not there", "made by the run the run, which is not there"),
+        ("{}/items.sqlite holds no a/b", "items.sqlite holds no a/b"),
+        ("copy {} and {}; a/b stays", "copy the run and the run; a/b stays"),
+        ('cannot open "{}"', 'cannot open "the run"'),
+    ],
+)
+@pytest.mark.parametrize("above", ["of ann and bob/all", "Ann's pictures", "pictures (2)", "plain"])
+def test_folders_whose_names_hold_spaces_are_hidden_wherever_they_lie(said: str, wanted: str, above: str) -> None:
+    path = f"/mnt/a disk/{above}/the run"
+    assert without_folders(said.replace("{}", path)) == wanted

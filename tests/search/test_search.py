@@ -445,6 +445,26 @@ class TestReplacing:
             make_index(index.parent / "emb", out, backend="milvus", uri=uri)
         assert there() == second and open_search(out).text("a dog").hits
 
+    def test_milvus_keeps_the_new_collections_when_dropping_the_old_ones_is_interrupted(
+        self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("pymilvus")
+        pytest.importorskip("milvus_lite")
+        uri, out = str(tmp_path / "all.db"), tmp_path / "idx"
+        make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        old = items_of(out)
+
+        def interrupted(_: Path) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(_make_index, "drop_saved", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        assert items_of(out) != old
+        found = open_search(out)
+        assert found.text("a dog").hits
+        found.close()
+
     def test_one_that_fails_leaves_what_another_made_meanwhile(
         self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import halation.search
 from halation._errors import InputError
+from halation.serve import create_app
 from halation.serve._live import Live, Searcher
 from halation.serve._observed import Observed
 from halation.serve._refusals import Refusal, without_folders
@@ -70,6 +72,19 @@ def test_an_index_that_does_not_close_is_no_reason_to_fail(
     opened[0].close = lambda: 1 / 0  # type: ignore[assignment,method-assign]
     assert asyncio.run(live.reload()) == 2
     assert "an old index was not closed" in caplog.text
+
+
+def test_an_index_is_served_when_all_it_needs_is_loaded(
+    opened: list[Closing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following, warmed = iter(opened), []
+    for search in opened:
+        search.warm = lambda search=search: warmed.append(search)  # type: ignore[attr-defined]
+    monkeypatch.setattr(halation.search, "open_search", lambda folder, run: next(following), raising=False)
+    app = create_app(tmp_path)
+    assert warmed == opened[:1]
+    asyncio.run(app.state.live.reload())
+    assert warmed == opened[:2] and app.state.live.current is opened[1]
 
 
 def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(

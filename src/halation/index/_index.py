@@ -85,7 +85,7 @@ class Index:
         return len(self._gallery)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._gallery.store.key_of()
+        return isinstance(item, str) and self._gallery.store.keys_of([item]) != [None]
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} items of {self.dim} dimensions, {self.similarity_name}, {self.backend.name})"

@@ -17,6 +17,8 @@ from halation.index._table import Table
 
 __all__ = ["Store", "checked"]
 
+_FEW = 32  # names for which no dictionary of all is made
+
 
 class Store:
     """Items in order of their keys; a key is given once and never again."""
@@ -36,6 +38,13 @@ class Store:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def keys_of(self, names: Sequence[str]) -> list[int | None]:
+        """The key of each name, None for one that is not there; a few are looked up where they lie in the file."""
+        if self._key_of is None and len(names) <= _FEW:
+            rows = map(self.names.find, names)  # as nothing was changed yet, rows are places
+            return [None if row is None else int(self.table.keys[row]) for row in rows]
+        return [*map(self.key_of().get, names)]
 
     def key_of(self) -> dict[str, int]:
         """Key by name; made when it is first asked for, as searching needs no names."""

@@ -222,6 +222,9 @@ class Sure:
     def within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
         return 2 if gallery == 16 else None
 
+    def no_promise(self, gallery: int) -> str | None:
+        return None if gallery == 16 else "so many hold no promise"
+
     def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
         return self.tells
 
@@ -284,7 +287,7 @@ class TestTrust:
         assert like.hits[0].probability is None and not like.nothing and not like.notes
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
-        assert said.notes == ["far from the gallery of the fit"]
+        assert said.notes == ["far from the gallery of the fit", "so many hold no promise"]
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "version"])

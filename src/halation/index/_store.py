@@ -84,16 +84,18 @@ class Store:
             columns["log_var"] = gaussians.log_var.numpy()
         if "penalty" in self.table.widths:
             columns["penalty"] = np.asarray(penalties, np.float32)[:, None]
+        known = self.key_of()  # of what is there, before it changes
         self.table.put(keys, columns)
         self.names.append(names)
-        self.key_of().update(zip(names, keys.tolist(), strict=True))
+        known.update(zip(names, keys.tolist(), strict=True))
         self.next_key = max(self.next_key, int(keys.max(initial=-1)) + 1)
 
     def drop(self, keys: Keys, names: Sequence[str]) -> None:
         """Forget items."""
+        known = self.key_of()
         self.table.drop(keys)
         for name in names:
-            self.key_of().pop(name)
+            known.pop(name)
 
 
 def _gaussian(columns: dict[str, Points]) -> Gaussian:

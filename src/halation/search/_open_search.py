@@ -15,8 +15,9 @@ from halation.search._answers import Side
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items
 from halation.search._make_index import ABOUT, FORMAT, ITEMS
-from halation.search._search import CANNOT_TELL, Search
+from halation.search._search import Search
 from halation.search._towers import Towers
+from halation.search._verdict import CANNOT_TELL
 
 __all__ = ["open_search"]
 

@@ -22,8 +22,9 @@ from halation._errors import HalationError, InputError
 from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
 from halation.gaussian import Gaussian
-from halation.index import Backend, Index, Milvus
+from halation.index import Backend, HubnessKind, Index, Milvus
 from halation.index._milvus import drop_saved
+from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
 from halation.search._fingerprint import sha256_of
@@ -39,7 +40,7 @@ __all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
 
 FORMAT, ABOUT, ITEMS = "halation search 1", "search.json", "items.sqlite"
 _DATA, _PARTIAL = "data-", ".partial-"
-_QUERIES = 10_000  # of the other side, to tune recall on
+_QUERIES = 10_000  # of the other side, to tune recall and measure hubness on
 
 
 def make_index(
@@ -49,20 +50,27 @@ def make_index(
     backend: str = "auto",
     uri: str | None = None,
     recall: float = 0.99,
+    hubness: HubnessKind | None = None,
+    queries: Embeddings | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Path:
     """Index embeddings into the folder `out`; what was there before stays in use until the new one is complete.
 
     backend   "auto", "exact", "faiss" or "milvus", as `halation.index.Index` takes them
     uri       of a Milvus server, or a path that ends in .db
-    recall    share of the ten best that an approximate backend must find, tuned on the other side where there is one:
-              captions ask for images, images for captions
+    recall    share of the ten best that an approximate backend must find
+    hubness   "csls" or "dual_softmax": order hits by scores that lose what an item gains by being near to every query
+    queries   embeddings by the same model of queries like those to come: captions ask for images, images for captions.
+              Recall is tuned and hubness measured on them; None: on the collection's own other side, where it has one.
+              To measure a search afterwards, give other queries than those it is measured by
     """
     if uri is not None and backend != "milvus":
         raise InputError(f"a uri is for the backend milvus, not for {backend}")
     in_utf8(Path(out))
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
     _check_ids(found)
+    others = None if queries is None else _of_one_model(queries, found)
+    banks = {side: _bank(side, found, others, needed=hubness is not None) for side in found.sides}
     with contextlib.ExitStack() as made, _replacing(Path(out)) as (folder, said):
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
         said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
@@ -71,13 +79,13 @@ def make_index(
             embedded.check()
             fresh = None if uri is None else made.enter_context(_new_milvus(uri, recall, folder.parent, said["data"]))
             chosen: str | Backend = fresh or backend
-            asking = [other for name, other in found.sides.items() if name != side]
-            queries = _some(asking[0]) if asking else None
+            bank = None if (asking := banks[side]) is None else _some(asking)
             compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
-            index = Index(embedded.ids, gaussians, compare, chosen, queries=queries, recall=recall)
+            index = Index(embedded.ids, gaussians, compare, chosen, hubness=hubness, queries=bank, recall=recall)
             index.meta |= {"side": side, "run": said["run"], "fingerprint": said["fingerprint"]}
             index.save(folder / side)
             said["sides"][side] = {"items": len(index), "backend": index.backend.name, **index.meta["tuning"]}
+            said["sides"][side] |= {"hubness": hubness, "queries": 0 if bank is None else len(bank)}
             index.close()
         write_items(folder / ITEMS, [(side, _known(embedded)) for side, embedded in found.sides.items()])
         said["items"] = sha256_of(folder / ITEMS)
@@ -106,6 +114,29 @@ def _check_ids(found: Embeddings) -> None:
         raise InputError(
             f"{found.folder}: {min(twice)!r} is an image and a caption; give each an id of its own and embed again"
         )
+
+
+def _of_one_model(queries: Embeddings | str | os.PathLike[str], found: Embeddings) -> Embeddings:
+    """The queries' embeddings; an InputError where another model made them."""
+    others = queries if isinstance(queries, Embeddings) else Embeddings.open(queries)
+    if others.fingerprint != found.fingerprint:
+        raise InputError(f"{others.folder} was made by another model than {found.folder}; embed the queries with that")
+    return others
+
+
+def _bank(side: Side, found: Embeddings, others: Embeddings | None, *, needed: bool) -> Embedded | None:
+    """What asks for this side: of the queries given, else of the collection itself."""
+    asks: Side = "captions" if side == "images" else "images"
+    for source in (others, found):
+        if source is not None and asks in source.sides:
+            source.sides[asks].check()
+            return source.sides[asks]
+    if needed:
+        raise InputError(
+            f"hubness is measured on {asks}, and {found.folder} holds {side} alone; embed {asks} like those that will "
+            "ask (halation embed RUN CAPTIONS -o QUERIES) and give them with --queries"
+        )
+    return None
 
 
 def _some(embedded: Embedded) -> Gaussian:

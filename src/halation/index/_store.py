@@ -64,7 +64,7 @@ class Store:
         """What hubness takes off the scores of items by their places."""
         if "penalty" not in self.table.widths:
             return np.zeros(len(positions), np.float32)
-        return self.table.take(positions)["penalty"][:, 0]
+        return self.table.take(positions, ["penalty"])["penalty"][:, 0]
 
     def keys_for(self, names: Sequence[str]) -> Keys:
         """The key of each name: its own, or one of the next."""

@@ -79,7 +79,7 @@ def _rows(name: str, trained: Trained) -> Iterator[Row]:
         shown = ", ".join(f"{metric} {found['i2t'][metric]:.1f}/{found['t2i'][metric]:.1f}" for metric in METRICS)
         yield Row(
             GROUP,
-            f"{name}, {kind or 'no correction'}: i2t/t2i",
+            f"{name}, {(kind or 'no correction').replace('_', '-')}: i2t/t2i",
             f"{shown}, rsum {total:.1f}; ECE of the {TOP} first {errors['i2t']:.4f}/{errors['t2i']:.4f}",
             "" if kind is None else f"without: rsum {base:.1f}",
             None if kind is None else total / base,

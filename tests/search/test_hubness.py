@@ -59,7 +59,7 @@ def test_the_order_is_corrected_and_the_scores_are_the_models_own(
     assert [hit.id for hit in answer.hits] == sorted(wanted, key=lambda name: -wanted[name][1])
     assert [hit.score for hit in answer.hits] == pytest.approx([wanted[hit.id][0] for hit in answer.hits], abs=1e-4)
     falls = all(a.score >= b.score for a, b in zip(answer.hits, answer.hits[1:], strict=False))
-    assert any("corrected for hubs" in note for note in answer.notes) != falls
+    assert any("hubs are corrected in the order alone: scores" in note for note in answer.notes) != falls
 
 
 def test_some_order_is_another_than_without(corrected: Search, embedded: Path) -> None:
@@ -81,7 +81,8 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
     own = [hit.score for hit in answer.hits]
     assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(own, 4).tolist())
     assert answer.nothing == fitted.nothing_matches(sorted(own, reverse=True), 4, answer.uncertainty)
-    assert answer.within is None and (answer.nothing or any("hubs are corrected, and" in note for note in answer.notes))
+    said = [note for note in answer.notes if "hubs are corrected in the order alone: probabilities" in note]
+    assert answer.within is None and len(said) == (not answer.nothing)
 
 
 def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() -> None:

@@ -27,9 +27,7 @@ from halation.search._verdict import judged
 __all__ = ["Search"]
 
 _WANT = ("auto", "images", "captions")
-_OUT_OF_ORDER = (
-    "the order is corrected for hubs; scores and probabilities are the model's own and need not fall with it"
-)
+_REORDERED = "hubs are corrected in the order alone: scores are the model's own and need not fall with it"
 _WIDER = 4  # times as many are looked at where hubs are corrected: the best by score may stand further down
 
 
@@ -140,14 +138,13 @@ class Search:
         uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
         index, trust = self.indexes[side], self._trust(asked, side)
         ids, scores = _nearest(index, encoded, max(k, 0 if trust is None else trust.depth), by_own=asked == side)
-        reordered = index.hubness is not None
-        said = judged(trust, scores, len(index), uncertainty, k, reordered=reordered)
+        said = judged(trust, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
         if not ids:
             notes = [*notes, "the index is empty"]
         if self.trusts is None and asked != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
-        if reordered and any(later > score for score, later in pairwise(scores[:k])):
-            notes = [*notes, _OUT_OF_ORDER]
+        if trust is None and any(later > score for score, later in pairwise(scores[:k])):
+            notes = [*notes, _REORDERED]
         hits, more = self._hits(side, ids[:k], scores, said.probabilities)
         done = time.perf_counter()
         return Answer(

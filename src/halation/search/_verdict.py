@@ -10,7 +10,10 @@ from halation.calibration import Trust
 __all__ = ["CANNOT_TELL", "Verdict", "judged"]
 
 CANNOT_TELL = "this model cannot tell when nothing matches; it shows the nearest in any case"
-_REORDERED = "how many of the first hold a match is not said: hubs are corrected, and that was fitted without"
+_REORDERED = (
+    "hubs are corrected in the order alone: probabilities are of the model's own scores and need not fall with it, and "
+    "how many of the first hold a match is not said"
+)
 
 
 @dataclass(frozen=True)

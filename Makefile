@@ -54,9 +54,8 @@ studies: $(READY)
 	$(BIN)/halation study positives --data $(SETS)/coco_eval --out docs/studies
 	$(BIN)/halation study humans --data $(SETS)/flickr8k --out docs/studies
 	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
-	test -d runs/scenes || $(BIN)/halation data scenes runs/scenes --train 20000 --dev 1000 --test 1000
-	test -d runs/scenes_pcme_long || $(BIN)/halation train scenes_pcme_long --data runs/scenes --out runs/scenes_pcme_long
-	$(BIN)/halation study trust --scenes runs/scenes --scenes-run runs/scenes_pcme_long --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
+	$(BIN)/halation demo
+	$(BIN)/halation study trust --scenes demo/scenes --scenes-run demo/scenes_pcme --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
 
 clean:
 	rm -rf $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -103,9 +103,7 @@ def _named(name: str, key: str) -> str:
 _IMAGES: dict[str, Callable[[Recipe, tuple[int, int]], nn.Module]] = {
     "precomputed": _precomputed,
     "efficientnet_lite0": lambda recipe, dims: encoders.EfficientNetLite0(trainable=recipe.image.trainable),
-    "small_conv": lambda recipe, dims: encoders.SmallConvNet(
-        recipe.image.dim, recipe.image.size, blocks=recipe.image.blocks
-    ),
+    "small_conv": lambda recipe, dims: encoders.SmallConvNet(recipe.image.dim, recipe.image.size),
     "hub": _hub_image,
 }
 

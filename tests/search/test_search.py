@@ -281,6 +281,13 @@ class TestTrust:
         ]
         assert not trusted.text("a red dog").notes
 
+    def test_of_words_it_does_not_know_it_says_that_alone(self, trusted: Search) -> None:
+        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        answer = dumb.text("zzzzz", k=14)
+        assert answer.nothing and answer.ambiguity is None is answer.within
+        assert {hit.probability for hit in answer.hits} == {None}
+        assert len(answer.notes) == 1 and "knows none of these words" in answer.notes[0]
+
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
         like = trusted.image(picture, want="images")

@@ -56,8 +56,11 @@ class Search:
         side = self._side(want, first="images")
         start = time.perf_counter()
         encoded = self.towers.captions([read.text])
-        answer = self._answer(query, encoded, "captions", side, k, read.notes, start)
-        return answer if read.understood else _doubted(answer)
+        if read.understood:
+            return self._answer(query, encoded, "captions", side, k, read.notes, start)
+        unjudged = replace(self, trusts=None, about={**self.about, "notes": []})  # nothing was fitted on such words
+        answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
+        return replace(answer, nothing=True)
 
     def image(self, picture: Image.Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer:
         """The k items nearest to a picture: captions where there are any, else its like; `want` says which."""
@@ -249,9 +252,3 @@ def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[li
         order = sorted(range(len(ids)), key=lambda place: -own[place])
         ids, own = [ids[place] for place in order], [own[place] for place in order]
     return ids, own[: len(ids)]
-
-
-def _doubted(answer: Answer) -> Answer:
-    """An answer to words the model does not know: neither a probability nor a match."""
-    hits = [replace(hit, probability=None) for hit in answer.hits]
-    return replace(answer, hits=hits, nothing=True, ambiguity=None, within=None, held=None)

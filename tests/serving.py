@@ -70,6 +70,9 @@ class WordSearch:
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
         return self.image(self._open(self.item(id).id), k, want, id)
 
+    def warm(self) -> None:
+        """There is nothing to load."""
+
     def __len__(self) -> int:
         return len(self.captions)
 

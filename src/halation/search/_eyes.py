@@ -51,7 +51,7 @@ class Eyes:
         pixels: Tensor = self.network.preprocess(picture)
         return pixels
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def look(self, pixels: Tensor) -> Tensor | Features:
         """(B, 3, H, W), as `preprocess` gives them → what the image encoder takes."""
         network, pixels = self.network, pixels.to(device_here())

@@ -22,7 +22,6 @@ from halation._errors import HalationError, InputError
 from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
-from halation.calibration import Trusts
 from halation.gaussian import Gaussian
 from halation.index import Backend, Index, Milvus
 from halation.index._milvus import drop_saved
@@ -31,8 +30,9 @@ from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items, Known, write_items
-from halation.search._search import CANNOT_TELL, Search
+from halation.search._search import Search
 from halation.search._towers import SIMILARITIES, Towers
+from halation.search._trusts import read_trusts
 
 try:
     import fcntl
@@ -41,7 +41,7 @@ except ImportError:  # not on this system: two writers are then the user's own a
 
 __all__ = ["make_index", "open_search"]
 
-FORMAT, ABOUT, ITEMS, CALIBRATION = "halation search 1", "search.json", "items.sqlite", "calibration.json"
+FORMAT, ABOUT, ITEMS = "halation search 1", "search.json", "items.sqlite"
 _DATA, _PARTIAL = "data-", ".partial-"
 _QUERIES = 10_000  # of the other side, to tune recall on
 
@@ -235,7 +235,7 @@ def open_search(
         )
     towers = Towers(trained, backbone or said["backbone"])
     towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    trusts, notes = _trusts(trained.folder / CALIBRATION, mark)
+    trusts, notes = read_trusts(trained.folder, mark)
     while True:
         try:
             indexes, items = _loaded(root / said["data"], said)
@@ -250,17 +250,6 @@ def open_search(
     about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
     return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
-
-
-def _trusts(path: Path, mark: str) -> tuple[Trusts | None, list[str]]:
-    """The run's calibration and what to know of it; one that does not fit the run is no reason not to search."""
-    if not path.is_file():
-        return None, []
-    try:
-        trusts = Trusts.load(path, mark)
-    except InputError as error:
-        return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
-    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]
 
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:

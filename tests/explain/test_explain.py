@@ -96,6 +96,7 @@ def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: P
         assert explained.text_influence[place] == pytest.approx(whole - left, abs=2e-5), words[place]
     image: Any = trained.model.image.backbone
     pixels = image.preprocess(opened).numpy()
+    assert explained.image_influence is not None
     rows, columns = explained.image_influence.shape
     assert (rows, columns) == (2, 2)  # 16 pixels, cells of 8
     _, text = encoded(trained, picture, TEXT)
@@ -167,12 +168,13 @@ def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Pa
     settings = ("image.backbone=precomputed", "data.features=features/efflite0")
     run = write_run(tmp_path / "cells", *settings, dims=(1280, 1280))
     explained = explain(run, picture, TEXT)
+    assert explained.image_influence is not None
     assert explained.image_influence.shape == (7, 7) and np.abs(explained.image_influence).max() > 0
     assert [a.weights.shape for a in explained.image_attention] == [(1, 7, 7), (1, 7, 7)]
     assert explained.view == pytest.approx((6.0, 2.0, 34.0, 30.0))  # 7/8 of the 32 pixels' height, in the middle
     pooled = write_run(tmp_path / "pooled", *settings, "image.local=false", dims=(1280, 0))
     explained = explain(pooled, picture, TEXT)
-    assert explained.image_attention == () and explained.image_influence.shape == (7, 7)
+    assert explained.image_attention == () and np.shape(explained.image_influence) == (7, 7)
     unnamed = write_run(tmp_path / "unnamed", settings[0], "data.features=mine", dims=(1280, 0))
     with pytest.raises(InputError, match="name that network with --backbone"):
         explain(unnamed, picture, TEXT)

@@ -20,10 +20,13 @@ from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
 from halation.training import Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
 
-__all__ = ["Trained", "open_run", "train_recipe"]
+__all__ = ["PROJECTION", "Trained", "open_run", "train_recipe"]
+
+PROJECTION = "projection.safetensors"
+"""How the cells of a run's features were made smaller, so that it can look at new pictures."""
 
 _CONFIG, _VOCABULARY = "config.toml", "vocabulary.json"
-_LEFT = (_CONFIG, _VOCABULARY, "run.json", "metrics.jsonl")  # of a run that ended before it had weights
+_LEFT = (_CONFIG, _VOCABULARY, PROJECTION, "run.json", "metrics.jsonl")  # of a run that ended before it had weights
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ def train_recipe(
             if here.first:
                 write_text(run.folder / _CONFIG, to_toml(recipe))
                 vocabulary.save(run.folder / _VOCABULARY)
+                if train_set.features is not None and train_set.features.projection is not None:
+                    train_set.features.projection.save(run.folder / PROJECTION)
             here.same(None)  # nobody reads the folder before it is there
             tell(
                 f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; "

@@ -26,6 +26,9 @@ def explain(
     backbone: Annotated[
         str | None, typer.Option(help="What computed the features, for a run trained on features of its own.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The data's folder, for a run on features whose cells were made smaller.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Why does a picture score as it does for a text? The parts of the score, where heads look, what mattered."""
@@ -37,7 +40,7 @@ def explain(
             raise InputError(f"{path} cannot be written: name a file in an existing folder")
     from halation.explain import explain as work
 
-    explained = work(run, image, text, backbone=backbone)
+    explained = work(run, image, text, backbone=backbone, data=data)
     print(json.dumps(explained.to_dict(), ensure_ascii=False, indent=2) if as_json else explained)
     for path in targets:
         getattr(explained, _FORMS[path.suffix.lower()])(path)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from PIL import Image
 from torch import Tensor
 
 from halation._arrays import FloatArray
-from halation._errors import InputError
+from halation._errors import InputError, MissingExtra
 from halation.build import Trained, open_run
 from halation.encoders import Encoded, Features, Gisted, SoftMaximum, detail_of
 from halation.explain._explanation import Attention, Explanation, Joined
@@ -33,6 +34,14 @@ _NOT_CALIBRATED = "the run was not calibrated: halation calibrate RUN --data DAT
 _NOT_UNDERSTOOD = "the model knows none of these words"
 
 
+class Seen(NamedTuple):
+    """An image as it is compared; what its backbone saw, and the pixels, where it was looked at."""
+
+    image: Encoded
+    features: Features | None = None
+    pixels: Tensor | None = None  # (3, H, W)
+
+
 class Chance(NamedTuple):
     """A match probability and what it refers to, or None and why."""
 
@@ -46,14 +55,17 @@ def explain(
     text: str,
     *,
     backbone: str | None = None,
+    data: str | os.PathLike[str] | None = None,
 ) -> Explanation:
     """Why a picture scores as it does for a text.
 
     run        a trained run, or its folder
     image      a picture, or its file
     backbone   what computed the features, for a run trained on features whose name does not tell
+    data       the data's folder, for a run on features that were made smaller and that does not keep how
     """
-    explainer = Explainer(run if isinstance(run, Trained) else open_run(run), backbone=backbone)
+    trained = run if isinstance(run, Trained) else open_run(run)
+    explainer = Explainer(trained, eyes=Eyes(trained, backbone, None if data is None else Path(data)))
     picture = image if isinstance(image, Image.Image) else read_picture(Path(image))
     return explainer(picture, text, name="picture" if isinstance(image, Image.Image) else Path(image).name)
 
@@ -71,7 +83,13 @@ def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS
     picture = read_picture(content, id, limit=max_pixels)
     towers = search.towers
     explainer = Explainer(towers.trained, eyes=towers.eyes, reader=towers.reader)
-    return explainer(picture, text, name=id, chance=_chance_of_hit(search, id, text))
+    chance = _chance_of_hit(search, id, text)
+    try:
+        towers.open_eyes()
+    except (InputError, MissingExtra) as error:
+        index = search.indexes["images"]
+        return explainer.stored(index.gaussians(index.rows([id])), picture, text, str(error), name=id, chance=chance)
+    return explainer(picture, text, name=id, chance=chance)
 
 
 class Explainer:
@@ -81,61 +99,73 @@ class Explainer:
         self,
         trained: Trained,
         *,
-        backbone: str | None = None,
         eyes: Eyes | None = None,
         reader: Reader | None = None,
     ) -> None:
         self.trained, self.model = trained, trained.model.to(device_here()).eval()
-        self.eyes, self.reader = eyes or Eyes(trained, backbone), reader or Reader(trained)
+        self.eyes, self.reader = eyes or Eyes(trained), reader or Reader(trained)
         compare = self.model.compare
         self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
 
-    @torch.no_grad()  # SGRAF's products refuse tensors of inference mode
     def __call__(
         self, picture: Image.Image, text: str, *, name: str = "picture", chance: Chance | None = None
     ) -> Explanation:
         """Of one picture and one text; `chance` where a search knows better what it may claim."""
-        query = read_query(text, self.reader)
-        reading = read_words(query.text, self.reader)
         picture = picture.convert("RGB")
-        pixels = self.eyes.preprocess(picture)
-        side: Any = self.model.image
-        seen: Features = side.backbone(self.eyes.look(pixels[None]))
-        image, said = self._looked(pixels[None]), self._read([query.text])
-        detail, asked = detail_of(image), detail_of(said)
+        with torch.no_grad():
+            pixels = self.eyes.preprocess(picture)
+            taken, side = self.eyes.look(pixels[None]), cast(Any, self.model.image)
+            seen = Seen(self.model.images(taken), side.backbone(taken), pixels)
+        return self._explained(seen, picture, text, name, chance)
+
+    def stored(
+        self, image: Encoded, picture: Image.Image, text: str, why: str, *, name: str, chance: Chance
+    ) -> Explanation:
+        """The same of an image as an index keeps it, where the run cannot look at the picture, and `why` not."""
+        explained = self._explained(Seen(image), picture.convert("RGB"), text, name, chance)
+        return replace(explained, notes=(*explained.notes, f"nothing is known of the parts of the picture: {why}"))
+
+    @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
+    def _explained(self, seen: Seen, picture: Image.Image, text: str, name: str, chance: Chance | None) -> Explanation:
+        query = read_query(text, self.reader)
+        reading, said = read_words(query.text, self.reader), self._read([query.text])
+        detail, asked = detail_of(seen.image), detail_of(said)
         parts = parts_of(self.compare, detail, asked)
         score = math.fsum(part.value for part in parts)
-        on_cells, on_words = self._attentions(seen, query.text, detail, asked, reading)
-        grid = on_cells[0].weights.shape[1:] if on_cells else _square(seen.local) or (_CELLS, _CELLS)
-        cells = cell_influence(
-            pixels, grid[0], grid[1], score, lambda filled: self._scores(detail_of(self._looked(filled)), asked)[:, 0]
-        )
+        on_cells, on_words = self._attentions(seen, query.text, asked, reading)
         words = word_influence(
             score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0]
         )
-        given = chance or self._chance(score)
-        if not query.understood:
-            given = Chance(None, _NOT_UNDERSTOOD)
+        given = (chance or self._chance(score)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
         return Explanation(
-            name,
-            query.text,
-            name_of(self.compare),
-            score,
-            parts,
-            facts_of(self.compare, detail, asked, self.trained.recipe),
-            given.probability,
-            given.about,
-            reading.words,
-            self._known(reading),
-            on_cells,
-            on_words,
-            _array(cells),
-            _array(words),
-            picture,
-            self._view(picture),
-            self._joined(image, said),
-            tuple(query.notes),
+            name=name,
+            text=query.text,
+            similarity=name_of(self.compare),
+            score=score,
+            parts=parts,
+            facts=facts_of(self.compare, detail, asked, self.trained.recipe),
+            probability=given.probability,
+            about_probability=given.about,
+            words=reading.words,
+            known=self._known(reading),
+            image_attention=on_cells,
+            text_attention=on_words,
+            image_influence=self._cells(seen, asked, score),
+            text_influence=_array(words),
+            picture=picture,
+            view=self._view(picture, seen.pixels is not None),
+            joined=self._joined(seen.image, said),
+            notes=tuple(query.notes),
         )
+
+    def _cells(self, seen: Seen, asked: Encoded, score: float) -> FloatArray | None:
+        if seen.pixels is None or seen.features is None:
+            return None
+        rows, columns = _square(seen.features.local) or (_CELLS, _CELLS)
+        found = cell_influence(
+            seen.pixels, rows, columns, score, lambda filled: self._scores(detail_of(self._looked(filled)), asked)[:, 0]
+        )
+        return _array(found)
 
     def _looked(self, pixels: Tensor) -> Encoded:
         return self.model.images(self.eyes.look(pixels))
@@ -148,26 +178,23 @@ class Explainer:
         return scores.float().cpu()
 
     def _attentions(
-        self, seen: Features, text: str, image: Encoded, said: Encoded, reading: Reading
+        self, seen: Seen, text: str, asked: Encoded, reading: Reading
     ) -> tuple[tuple[Attention, ...], tuple[Attention, ...]]:
         """Over the cells of the picture and over the words, of the heads or of the scorer."""
-        sides: Any = (self.model.image, self.model.text)
         if hasattr(self.compare, "attentions"):
-            on_cells, on_words = self.compare.attentions(image, said)
+            on_cells, on_words = self.compare.attentions(detail_of(seen.image), asked)
         else:
-            read = sides[1].backbone(self.reader.tokens([text]))
-            on_cells, on_words = sides[0].head.attentions(seen), sides[1].head.attentions(read)
-        heads = {"each word": self._tokens_said(text)}
-        grid = _square(seen.local)
+            image, side = cast(Any, self.model.image), cast(Any, self.model.text)
+            on_cells = {} if seen.features is None else image.head.attentions(seen.features)
+            on_words = side.head.attentions(side.backbone(self.reader.tokens([text])))
+        grid = None if seen.features is None else _square(seen.features.local)
+        heads = {"each word": self.reader.words(text)}
         cells = [_attention(of, weights[0], heads.get(of)) for of, weights in on_cells.items()] if grid else []
         words = [_attention(of, weights[0]) for of, weights in on_words.items()] if reading.tokens is not None else []
         return (
             tuple(Attention(a.of, a.heads, a.weights.reshape(-1, *(grid or ()))) for a in cells),
             tuple(Attention(a.of, a.heads, reading.gathered(a.weights)) for a in words),
         )
-
-    def _tokens_said(self, text: str) -> list[str] | None:
-        return self.reader.words(text) or None
 
     def _known(self, reading: Reading) -> tuple[bool, ...]:
         unknown = set(self.reader.unknown_words(" ".join(reading.words)))
@@ -187,10 +214,10 @@ class Explainer:
             return None
         return joined(join, image, said)
 
-    def _view(self, picture: Image.Image) -> tuple[float, float, float, float]:
-        width, height = picture.size
-        view = getattr(self.eyes.network, "view", None)  # a backbone of somebody's own need not say
-        found: tuple[float, float, float, float] = view(width, height) if view else (0, 0, width, height)
+    def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
+        width, height = map(float, picture.size)
+        view = getattr(self.eyes.network, "view", None) if looked else None  # a network of one's own need not say
+        found: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
         return found
 
 

@@ -80,7 +80,7 @@ class Explanation:
     image_attention     where the image head looks, over `rows × columns` cells of the part of the picture in `view`
     text_attention      what the text head looks at
     image_influence     (rows, columns) score − score with that cell filled with the picture's mean colour: above 0
-                        the cell speaks for the match
+                        the cell speaks for the match; None where the run cannot look at pictures
     text_influence      (words,) score − score of the text without that word: above 0 the word speaks for the match
     view                the part of the picture the model looks at (left, top, right, bottom), in pixels
     notes               what a person should know
@@ -98,7 +98,7 @@ class Explanation:
     known: tuple[bool, ...]
     image_attention: tuple[Attention, ...]
     text_attention: tuple[Attention, ...]
-    image_influence: FloatArray
+    image_influence: FloatArray | None
     text_influence: FloatArray
     picture: Image.Image = field(repr=False)
     view: Box
@@ -122,7 +122,7 @@ class Explanation:
                 {"word": word, "known": known, "influence": _rounded(influence)}
                 for word, known, influence in zip(self.words, self.known, self.text_influence, strict=True)
             ],
-            "image_influence": _rounded(self.image_influence),
+            "image_influence": None if self.image_influence is None else _rounded(self.image_influence),
             "image_attention": [attention.to_dict() for attention in self.image_attention],
             "text_attention": [attention.to_dict() for attention in self.text_attention],
             "view": [round(share, 6) for share in _shares(self.view, width, height)],

@@ -13,7 +13,7 @@ from PIL import Image
 
 from halation._files import write_text
 from halation.explain._explanation import Explanation
-from halation.explain._shown import Panel, Shades, panels, percent, shades, signed
+from halation.explain._shown import Panel, Shades, panels, percent, shades, signed, summands
 
 __all__ = ["write_html"]
 
@@ -88,9 +88,8 @@ def _row(e: Explanation, row: Shades) -> str:
 
 
 def _parts(e: Explanation) -> str:
-    highest = max([abs(part.value) for part in e.parts] + [abs(e.score), 1e-12])
-    named = [(part.name, part.value, part.formula) for part in e.parts]
-    named.append(("score", e.score, f"{e.similarity}: the sum, bigger = closer"))
+    named = summands(e)
+    highest = max(1e-12, *(abs(value) for _, value, _ in named))
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}<small>{escape(formula)}</small></th>'
         f'<td>{_bar(value, abs(value) / highest)}</td><td class="value">{signed(value, 4)}</td></tr>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from halation._files import atomic_path
 from halation.explain._explanation import Explanation
 from halation.explain._heat import AGAINST, FOR
-from halation.explain._shown import Panel, Shades, panels, percent, shades, signed
+from halation.explain._shown import Panel, Shades, panels, percent, shades, signed, summands
 
 __all__ = ["write_png"]
 
@@ -22,6 +23,14 @@ _WORD, _SMALL = 12.5, 9.5  # points
 
 def write_png(explanation: Explanation, path: str | os.PathLike[str]) -> None:
     """Pictures above, words in the middle, the parts of the score below."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+")  # signs the font lacks are drawn as boxes
+        figure = _figure(explanation)
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format="png", facecolor=_PAPER)
+
+
+def _figure(explanation: Explanation) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -43,8 +52,7 @@ def write_png(explanation: Explanation, path: str | os.PathLike[str]) -> None:
         where = 1 + bands + place
         _flow(figure, explanation, row, tops[where], tops[where + 1], total)
     _bars(figure, explanation, tops[-2], total)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", facecolor=_PAPER)
+    return figure
 
 
 def _title(figure: Any, e: Explanation, top: float, total: float) -> None:
@@ -100,7 +108,7 @@ def _lines(words: tuple[str, ...]) -> int:
 
 def _bars(figure: Any, e: Explanation, top: float, total: float) -> None:
     """What the score is the sum of; beside it what else is known."""
-    named = [(part.name, part.value) for part in e.parts] + [("score", e.score)]
+    named = [(name, value) for name, value, _ in summands(e)]
     heights = [top - (0.62 + 0.3 * n) / total for n in range(max(len(named), len(_facts(e))))]
     axes = figure.add_axes((0.225, heights[len(named) - 1] - 0.15 / total, 0.27, 0.3 * len(named) / total))
     for place, (_, value) in enumerate(named):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from PIL import Image
 
 from halation._arrays import FloatArray
 from halation.explain._explanation import Attention, Explanation
 from halation.explain._heat import influenced, lit, seen_part
 
-__all__ = ["Panel", "Shades", "panels", "percent", "shades", "signed"]
+__all__ = ["Panel", "Shades", "panels", "percent", "shades", "signed", "summands"]
 
 _MOST = 6  # pictures of attention
 _TITLES = {
@@ -44,10 +43,19 @@ def panels(explanation: Explanation, side: int = 480) -> list[Panel]:
     """What the model sees, the influence of its parts, and where heads look."""
     seen = seen_part(explanation.picture, explanation.view, side)
     found = [Panel("what the model sees", seen)]
-    if np.abs(explanation.image_influence).max(initial=0) > 0:
-        found.append(Panel("red speaks for it, blue against", influenced(seen, explanation.image_influence)))
+    if (influence := explanation.image_influence) is not None and influence.any():
+        found.append(Panel("red speaks for it, blue against", influenced(seen, influence)))
     heads = [(a, n) for a in explanation.image_attention for n in _chosen(a, explanation)]
     return found + [Panel(_titled(a, a.heads[n]), lit(seen, a.weights[n])) for a, n in heads[:_MOST]]
+
+
+def summands(explanation: Explanation) -> list[tuple[str, float, str]]:
+    """(name, value, formula) of the parts, where there are several, and of the score."""
+    e = explanation
+    if len(e.parts) == 1:
+        return [("score", e.score, f"{e.similarity}: {e.parts[0].formula}")]
+    parts = [(part.name, part.value, part.formula) for part in e.parts]
+    return [*parts, ("score", e.score, f"{e.similarity}: the sum, bigger = closer")]
 
 
 def shades(explanation: Explanation) -> list[Shades]:

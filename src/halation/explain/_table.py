@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halation import _table
 from halation.explain._explanation import Explanation
-from halation.explain._shown import percent, shades, signed
+from halation.explain._shown import percent, shades, signed, summands
 
 __all__ = ["as_table"]
 
@@ -18,8 +18,7 @@ def as_table(explanation: Explanation) -> str:
 
 def _score(e: Explanation) -> str:
     chance = "not known" if e.probability is None else percent(e.probability)
-    rows = [[part.name, signed(part.value, 4), part.formula] for part in e.parts]
-    rows.append(["score", signed(e.score, 4), f"the sum ({e.similarity}), bigger = closer"])
+    rows = [[name, signed(value, 4), formula] for name, value, formula in summands(e)]
     if e.joined is not None:
         rows += [
             ["  in detail, scaled", signed(e.joined.detail, 4), "0: the median pair, 1: decides alone"],

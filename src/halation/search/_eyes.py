@@ -12,7 +12,8 @@ from PIL import Image
 from torch import Tensor
 
 from halation._errors import InputError
-from halation.build import Trained, frozen_backbone
+from halation.build import PROJECTION, Trained, frozen_backbone
+from halation.data import Projection, open_features
 from halation.encoders import Features, Precomputed
 
 __all__ = ["Eyes", "device_here"]
@@ -21,17 +22,20 @@ _LITE = ("efflite0", "efficientnet_lite0")  # what features of EfficientNet-Lite
 
 
 class Eyes:
-    """From a picture to what a run's image encoder takes. `backbone` names what computed the features, where it learnt
-    from features.
+    """From a picture to what a run's image encoder takes.
+
+    backbone   names what computed the features, where the run learnt from features
+    data       the data's folder, for runs that do not keep how the cells of their features were made smaller
 
     The network is loaded when the first picture comes; methods may be called by many threads.
     """
 
-    def __init__(self, trained: Trained, backbone: str | None = None) -> None:
-        self.trained, self._own = trained, trained.model.image.backbone
+    def __init__(self, trained: Trained, backbone: str | None = None, data: Path | None = None) -> None:
+        self.trained, self._own, self._data = trained, trained.model.image.backbone, data
         self.backbone = backbone or _guess(trained)
         self._lock = threading.Lock()
         self._network: Any = None
+        self._projection: Projection | None = None
 
     @property
     def on_features(self) -> bool:
@@ -58,7 +62,9 @@ class Eyes:
         if not self.on_features:
             return pixels
         seen: Features = network(pixels)
-        return Features(*(None if x is None else x.half().float() for x in seen[:2]))  # type: ignore[arg-type]  # as they are kept
+        if self._projection is not None and seen.local is not None:
+            seen = Features(seen.pooled, self._projection(seen.local))
+        return Features(*(None if x is None else x.half().float() for x in seen[:2]))  # type: ignore[arg-type]
 
     def _load(self) -> Any:
         taught = self.trained.recipe.data.features or "features"
@@ -70,8 +76,12 @@ class Eyes:
             )
         eyes: Any = frozen_backbone(self.backbone).to(device_here())
         wanted: Any = self._own
-        given = (eyes.pooled_dim, eyes.local_dim if wanted.local_dim else 0)
-        if given != (wanted.pooled_dim, wanted.local_dim):
+        if wanted.local_dim and eyes.local_dim != wanted.local_dim:
+            self._projection = _projection(self.trained, self._data)
+        cells = eyes.local_dim if self._projection is None else self._projection.dims[1]
+        reads = self._projection is None or self._projection.dims[0] == eyes.local_dim
+        given = (eyes.pooled_dim, cells if wanted.local_dim else 0)
+        if given != (wanted.pooled_dim, wanted.local_dim) or not reads:
             raise InputError(
                 f"{self.trained.folder} was trained on features ({taught}) of {wanted.pooled_dim} numbers and cells of "
                 f"{wanted.local_dim}, but {self.backbone} gives {eyes.pooled_dim} and {eyes.local_dim}; they were "
@@ -79,6 +89,14 @@ class Eyes:
                 "on the pictures, or on features by `halation features`"
             )
         return eyes
+
+
+def _projection(trained: Trained, data: Path | None) -> Projection | None:
+    """How the cells were made smaller: kept in the run, or beside the features of its data."""
+    kept = trained.folder / PROJECTION
+    if kept.is_file():
+        return Projection.load(kept)
+    return None if data is None else open_features(data / trained.recipe.data.features).projection
 
 
 def device_here() -> torch.device:

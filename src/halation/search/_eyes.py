@@ -35,7 +35,7 @@ class Eyes:
         self.backbone = backbone or _guess(trained)
         self._lock = threading.Lock()
         self._network: Any = None
-        self._projection: Projection | None = None
+        self.projection: Projection | None = None
 
     @property
     def on_features(self) -> bool:
@@ -62,8 +62,8 @@ class Eyes:
         if not self.on_features:
             return pixels
         seen: Features = network(pixels)
-        if self._projection is not None and seen.local is not None:
-            seen = Features(seen.pooled, self._projection(seen.local))
+        if self.projection is not None and seen.local is not None:
+            seen = Features(seen.pooled, self.projection(seen.local))
         return Features(*(None if x is None else x.half().float() for x in seen[:2]))  # type: ignore[arg-type]
 
     def _load(self) -> Any:
@@ -77,9 +77,9 @@ class Eyes:
         eyes: Any = frozen_backbone(self.backbone).to(device_here())
         wanted: Any = self._own
         if wanted.local_dim and eyes.local_dim != wanted.local_dim:
-            self._projection = _projection(self.trained, self._data)
-        cells = eyes.local_dim if self._projection is None else self._projection.dims[1]
-        reads = self._projection is None or self._projection.dims[0] == eyes.local_dim
+            self.projection = _projection(self.trained, self._data)
+        cells = eyes.local_dim if self.projection is None else self.projection.dims[1]
+        reads = self.projection is None or self.projection.dims[0] == eyes.local_dim
         given = (eyes.pooled_dim, cells if wanted.local_dim else 0)
         if given != (wanted.pooled_dim, wanted.local_dim) or not reads:
             raise InputError(

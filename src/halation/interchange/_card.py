@@ -91,7 +91,8 @@ def _training(recipe: Recipe, about: Mapping[str, Any]) -> str:
     epochs, best = about.get("epochs", recipe.train.epochs), about.get("best_epoch", "?")
     lines = [
         f"data: {about.get('data', 'not recorded')}",
-        f"images: {recipe.image.backbone}; captions: {recipe.text.backbone}; head: {model.head}, {model.dim} dimensions",
+        f"images: {recipe.image.backbone}; captions: {recipe.text.backbone}",
+        f"head: {model.head}, {model.dim} dimensions",
         f"loss: {', '.join(f'{name} × {weight:g}' for name, weight in weights.items())}",
         f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",

@@ -13,11 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from halation.encoders import BiGRU, SmallTransformer
+from halation.encoders import BiGRU, Precomputed, SmallTransformer
 from halation.encoders._features import Features, Tokens
 from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._image_precomputed import coarser
 
-__all__ = ["dense"]
+__all__ = ["CELLS", "dense"]
+
+CELLS = 49  # of a picture whose cells are averaged into fewer
 
 
 def dense(module: nn.Module) -> nn.Module:
@@ -26,9 +29,12 @@ def dense(module: nn.Module) -> nn.Module:
 
 
 def _twins(module: nn.Module) -> nn.Module:
+    if isinstance(module, Precomputed) and not module.grid:
+        return module  # it averages nothing
     for kind, twin in _TWINS.items():
         if isinstance(module, kind):
-            return twin(module)
+            replaced: nn.Module = twin(module)
+            return replaced
     for name, child in module.named_children():
         setattr(module, name, _twins(child))
     return module
@@ -90,13 +96,29 @@ class _GeneralisedPool(nn.Module):
         weights = logits.masked_fill(~mask, -torch.inf).softmax(dim=1)  # (B, cells)
         falling = x.masked_fill(~mask.unsqueeze(2), -torch.inf).sort(dim=1, descending=True).values
         falling = torch.where(mask.unsqueeze(2), falling, torch.zeros_like(falling))  # real cells come first again
-        return (weights.unsqueeze(1) @ falling).squeeze(1)
+        pooled: Tensor = (weights.unsqueeze(1) @ falling).squeeze(1)
+        return pooled
 
     def _sinusoids(self, mask: Tensor) -> Tensor:
         rates = torch.exp(torch.arange(0, self.places_dim, 2) * (-math.log(10000.0) / self.places_dim))
         angles = torch.arange(mask.shape[1]).unsqueeze(1) * rates
         places = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)  # (cells, dim)
         return places.unsqueeze(0).expand(mask.shape[0], -1, -1)
+
+
+class _Precomputed(nn.Module):
+    """`Precomputed` with a coarser grid: the averaging as one product, for pictures of `CELLS` cells."""
+
+    means: Tensor
+
+    def __init__(self, module: Precomputed) -> None:
+        super().__init__()
+        each = torch.eye(CELLS).view(1, CELLS, CELLS)  # a picture of one cell after the other
+        self.register_buffer("means", coarser(each, module.grid)[0])  # (grid², cells)
+
+    def forward(self, features: Features) -> Features:
+        assert features.local is not None
+        return Features(features.pooled, self.means @ features.local)
 
 
 class _SmallTransformer(nn.Module):
@@ -131,5 +153,6 @@ def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
 _TWINS: dict[type[nn.Module], Any] = {
     BiGRU: _BiGRU,
     GeneralisedPool: _GeneralisedPool,
+    Precomputed: _Precomputed,
     SmallTransformer: _SmallTransformer,
 }

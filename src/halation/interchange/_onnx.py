@@ -17,6 +17,7 @@ from halation._errors import HalationError, InputError, MissingExtra
 from halation._files import write_text
 from halation.build import Trained, open_run
 from halation.encoders import HubImage, HubText, WordsAndSentence
+from halation.interchange._dense import CELLS
 from halation.interchange._describe import describe, how_to_prepare
 from halation.interchange._sides import Backbone, ImageSide, TextSide
 from halation.interchange._whole import whole_folder
@@ -29,7 +30,7 @@ OPSET = 17
 TOLERANCE = 1e-4
 """How far a graph may be from torch, in any number it gives."""
 
-_BATCH, _LENGTH, _CELLS = 2, 5, 49  # of what a graph is traced with; both may be any afterwards
+_BATCH, _LENGTH = 2, 5  # of what a graph is traced with; both may be any afterwards
 
 
 class Graph(NamedTuple):
@@ -109,7 +110,7 @@ def _image(trained: Trained) -> Graph:
         return Graph(module, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
     inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
     if side.backbone.local_dim:
-        inputs["cells"] = torch.rand(_BATCH, _CELLS, side.backbone.local_dim)
+        inputs["cells"] = torch.rand(_BATCH, CELLS, side.backbone.local_dim)
     fixed = bool(side.backbone.grid)  # a coarser grid is made of a square of known size
     return Graph(module, inputs, ("mean", "log_var"), () if fixed else ("cells",))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
+from halation.data import Projection
 from halation.encoders._features import Features, Tokens
 from halation.gaussian import Gaussian
 from halation.interchange._dense import dense
@@ -20,6 +21,7 @@ class ImageSide(nn.Module):
     def __init__(self, encoder: nn.Module, on_features: bool) -> None:
         super().__init__()
         self.encoder, self.on_features = dense(encoder), on_features
+        self.eval()  # all of it: the exporter puts the whole back as it was
 
     def forward(self, pixels: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
         taken = Features(pixels, cells) if self.on_features else pixels
@@ -32,24 +34,29 @@ class TextSide(nn.Module):
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = dense(encoder)
+        self.eval()
 
     def forward(self, ids: Tensor, mask: Tensor, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return _both(self.encoder(Tokens(ids, mask, sentence)))
 
 
 class Backbone(nn.Module):
-    """pixels (B, 3, H, W) → what an image side on features takes, rounded as stored features are."""
+    """pixels (B, 3, H, W) → what an image side on features takes: pooled (B, d), and cells (B, cells, d') if asked.
 
-    def __init__(self, network: nn.Module, projection: Any, cells: bool) -> None:
+    Stored features are rounded (half precision, int8); these are not: a graph and torch would round to different sides.
+    """
+
+    def __init__(self, network: nn.Module, projection: Projection | None, cells: bool) -> None:
         super().__init__()
-        self.network, self.projection, self.cells = dense(network), projection, cells
+        self.network, self.cells = dense(network), cells
+        self.projection = None if projection is None else replace(projection, scale=None)
+        self.eval()
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
         seen: Features = self.network(pixels)
         if not self.cells or seen.local is None:
-            return (seen.pooled.half().float(),)
-        local = seen.local if self.projection is None else self.projection(seen.local)
-        return seen.pooled.half().float(), local.half().float()
+            return (seen.pooled,)
+        return seen.pooled, seen.local if self.projection is None else self.projection(seen.local)
 
 
 def _both(gaussian: Gaussian) -> tuple[Tensor, Tensor]:

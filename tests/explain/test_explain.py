@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from halation.data import draw_scenes
 from halation.encoders import Parts, detail_of
 from halation.explain import explain
 from halation.explain._reading import read_words
-from halation.search import calibrate_run
+from halation.search import calibrate_run, embed, make_index, open_search
 from halation.search._reader import Reader
 from runs import write_run
 
@@ -151,16 +152,28 @@ def test_one_word_and_a_text_nobody_knows_can_be_explained(run_of: RunOf, pictur
         explain(run_of("pcme"), picture.parent / "none.png", "dog")
 
 
-def test_the_probability_is_the_calibrations(tmp_path: Path) -> None:
-    draw_scenes(tmp_path / "data", train=1, dev=24, test=1, seed=1)
+def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
+    draw_scenes(tmp_path / "data", train=1, dev=24, test=30, seed=1)
     data, run = tmp_path / "data", write_run(tmp_path / "run")
     photo = next((data / "images").glob("test_*.png"))
-    assert explain(run, photo, "a dog").probability is None
-    assert "halation calibrate" in explain(run, photo, "a dog").about_probability
+    assert explain(run, photo, "red").probability is None
+    assert "halation calibrate" in explain(run, photo, "red").about_probability
     trusts = calibrate_run(run, data).trusts
-    explained = explain(run, photo, "a dog")
-    expected = trusts.t2i.probability([explained.score])[0]
-    assert explained.probability == pytest.approx(expected, rel=1e-6) and "best hit" in explained.about_probability
+    embed(run, data, tmp_path / "embedded", split="test", side="images")
+    search = open_search(make_index(tmp_path / "embedded", tmp_path / "index"))
+    for hit in search.text("red", 5).hits:
+        explained = explain(run, data / "images" / hit.id, "red", search=search)
+        assert explained.probability == pytest.approx(hit.probability, rel=1e-4)
+        assert explained.about_probability == "as a hit among 30 pictures"
+    search.close()
+    for lean in (0.0, 0.5):  # scores as they are, and scores relative to the query's best
+        calibration = replace(trusts.t2i.calibration, lean=lean)
+        replace(trusts, t2i=replace(trusts.t2i, calibration=calibration)).save(run / "calibration.json")
+        explained = explain(run, photo, "red")
+        if lean:
+            assert explained.probability is None and "best hit" in explained.about_probability
+        else:
+            assert explained.probability == pytest.approx(calibration([explained.score])[0], rel=1e-6)
 
 
 def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Path, picture: Path) -> None:

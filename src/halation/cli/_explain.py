@@ -29,6 +29,9 @@ def explain(
     data: Annotated[
         Path | None, typer.Option(help="The data's folder, for a run on features whose cells were made smaller.")
     ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index of this run: the probability among its pictures.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Why does a picture score as it does for a text? The parts of the score, where heads look, what mattered."""
@@ -40,7 +43,12 @@ def explain(
             raise InputError(f"{path} cannot be written: name a file in an existing folder")
     from halation.explain import explain as work
 
-    explained = work(run, image, text, backbone=backbone, data=data)
+    search = None
+    if index is not None:
+        from halation.search import open_search
+
+        search = open_search(index, run)
+    explained = work(run, image, text, backbone=backbone, data=data, search=search)
     print(json.dumps(explained.to_dict(), ensure_ascii=False, indent=2) if as_json else explained)
     for path in targets:
         getattr(explained, _FORMS[path.suffix.lower()])(path)

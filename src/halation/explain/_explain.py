@@ -31,6 +31,7 @@ __all__ = ["Explainer", "explain", "explain_hit"]
 
 _CELLS = 7  # rows and columns of the influence where a model has no cells of its own
 _NOT_CALIBRATED = "the run was not calibrated: halation calibrate RUN --data DATA"
+_RELATIVE = "it depends on the query's best hit, which a pair alone does not have: name an index (--index), or search"
 _NOT_UNDERSTOOD = "the model knows none of these words"
 
 
@@ -56,6 +57,7 @@ def explain(
     *,
     backbone: str | None = None,
     data: str | os.PathLike[str] | None = None,
+    search: Search | None = None,
 ) -> Explanation:
     """Why a picture scores as it does for a text.
 
@@ -63,9 +65,10 @@ def explain(
     image      a picture, or its file
     backbone   what computed the features, for a run trained on features whose name does not tell
     data       the data's folder, for a run on features that were made smaller and that does not keep how
+    search     an index of this run's: the probability is then that of a hit among its pictures
     """
     trained = run if isinstance(run, Trained) else open_run(run)
-    explainer = Explainer(trained, eyes=Eyes(trained, backbone, None if data is None else Path(data)))
+    explainer = Explainer(trained, eyes=Eyes(trained, backbone, None if data is None else Path(data)), search=search)
     picture = image if isinstance(image, Image.Image) else read_picture(Path(image))
     return explainer(picture, text, name="picture" if isinstance(image, Image.Image) else Path(image).name)
 
@@ -101,7 +104,9 @@ class Explainer:
         *,
         eyes: Eyes | None = None,
         reader: Reader | None = None,
+        search: Search | None = None,
     ) -> None:
+        self.search = search  # for what a probability is relative to
         self.trained, self.model = trained, trained.model.to(device_here()).eval()
         self.eyes, self.reader = eyes or Eyes(trained), reader or Reader(trained)
         compare = self.model.compare
@@ -136,7 +141,7 @@ class Explainer:
         words = word_influence(
             score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0]
         )
-        given = (chance or self._chance(score)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
+        given = (chance or self._chance(score, query.text)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
         return Explanation(
             name=name,
             text=query.text,
@@ -200,13 +205,20 @@ class Explainer:
         unknown = set(self.reader.unknown_words(" ".join(reading.words)))
         return tuple(not unknown.intersection(self.reader.words(word) or ()) for word in reading.words)
 
-    def _chance(self, score: float) -> Chance:
+    def _chance(self, score: float, text: str) -> Chance:
+        """As a search shows it; where the calibration is relative to a query's best hit, a pair alone has none."""
         trusts, notes = read_trusts(self.trained.folder)
         if trusts is None:
             return Chance(None, notes[0] if notes else _NOT_CALIBRATED)
-        size = trusts.t2i.calibration.gallery
-        about = f"for words whose best hit this is, among {size:,} pictures, every second such query having a match"
-        return Chance(float(trusts.t2i.probability([score])[0]), about)
+        trust, search = trusts.t2i, self.search
+        if search is not None:
+            gallery, best = len(search.indexes["images"]), search.text(text, 1, "images").hits
+            top = max([score, *(hit.score for hit in best)])
+            found = trust.probability([top, score], gallery)[1]
+            return Chance(float(found), f"as a hit among {gallery:,} pictures")
+        if trust.calibration.lean > 0:
+            return Chance(None, _RELATIVE)
+        return Chance(float(trust.probability([score])[0]), f"as a hit among {trust.calibration.gallery:,} pictures")
 
     def _joined(self, image: Encoded, said: Encoded) -> Joined | None:
         join = self.model.compare

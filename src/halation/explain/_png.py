@@ -108,25 +108,32 @@ def _lines(words: tuple[str, ...]) -> int:
 
 def _bars(figure: Any, e: Explanation, top: float, total: float) -> None:
     """What the score is the sum of; beside it what else is known."""
-    named = [(name, value) for name, value, _ in summands(e)]
+    named = summands(e)
     heights = [top - (0.62 + 0.3 * n) / total for n in range(max(len(named), len(_facts(e))))]
-    axes = figure.add_axes((0.225, heights[len(named) - 1] - 0.15 / total, 0.27, 0.3 * len(named) / total))
-    for place, (_, value) in enumerate(named):
-        last = place == len(named) - 1
-        axes.barh(-place, value, height=0.6, color=_INK if last else [c / 255 for c in (FOR if value > 0 else AGAINST)])
-    low, high = min(0.0, *(v for _, v in named)), max(0.0, *(v for _, v in named))
-    axes.set(xlim=(low - 1e-9, high + 1e-9), ylim=(-len(named) + 0.5, 0.5), yticks=[], xticks=[])
-    axes.axvline(0, color=_SOFT, linewidth=0.8)
-    axes.set_frame_on(False)
+    if len(named) > 1:
+        _bar_chart(figure, [value for _, value, _ in named], heights[len(named) - 1], total)
+    else:
+        _say(figure, 0.225, heights[0], named[0][2], size=_SMALL + 0.5, color=_SOFT, va="center")
     for x, title in ((0.035, "parts of the score"), (0.6, "beside it")):
         _say(figure, x, heights[0] + 0.42 / total, title, size=_SMALL, color=_SOFT)
-    for (name, value), y in zip(named, heights, strict=False):
+    for (name, value, _), y in zip(named, heights, strict=False):
         bold = "bold" if name == "score" else "normal"
         _say(figure, 0.035, y, name, size=_SMALL + 0.5, weight=bold, va="center")
         _say(figure, 0.505, y, signed(value), size=_SMALL + 0.5, weight=bold, va="center")
     for (name, said), y in zip(_facts(e), heights, strict=False):
         _say(figure, 0.6, y, name, size=_SMALL + 0.5, va="center")
         _say(figure, 0.965, y, said, size=_SMALL + 0.5, va="center", ha="right")
+
+
+def _bar_chart(figure: Any, values: list[float], lowest: float, total: float) -> None:
+    """Bars below one another, the last of them the sum."""
+    axes = figure.add_axes((0.225, lowest - 0.15 / total, 0.27, 0.3 * len(values) / total))
+    colours = [tuple(c / 255 for c in (FOR if value > 0 else AGAINST)) for value in values[:-1]]
+    axes.barh([-place for place in range(len(values))], values, height=0.6, color=[*colours, _INK])
+    axes.set(xlim=(min(0.0, *values) - 1e-9, max(0.0, *values) + 1e-9), ylim=(-len(values) + 0.5, 0.5))
+    axes.set(xticks=[], yticks=[])
+    axes.axvline(0, color=_SOFT, linewidth=0.8)
+    axes.set_frame_on(False)
 
 
 def _facts(e: Explanation) -> list[tuple[str, str]]:

@@ -79,6 +79,17 @@ def test_what_cannot_be_explained_is_refused_in_words(client: Client, real: Sear
     assert client().post("/explain", json={"text": "dog", "id": "test_00000.png"}).status_code == 422  # no model there
 
 
+def test_a_picture_that_changed_since_it_was_indexed_is_told(real: Search, world: Path) -> None:
+    path = world / "pictures" / "p05.png"
+    content = path.read_bytes()
+    assert explain_hit(real, "p05.png", TEXT).notes == ()
+    draw(path, 11)
+    try:
+        assert "from another copy" in explain_hit(real, "p05.png", TEXT).notes[-1]
+    finally:
+        path.write_bytes(content)
+
+
 def test_the_probability_is_the_hits_own(tmp_path: Path) -> None:
     draw_scenes(tmp_path / "data", train=1, dev=24, test=30, seed=1)
     run = write_run(tmp_path / "run")

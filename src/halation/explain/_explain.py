@@ -30,6 +30,7 @@ from halation.search._trusts import read_trusts
 __all__ = ["Explainer", "explain", "explain_hit"]
 
 _CELLS = 7  # rows and columns of the influence where a model has no cells of its own
+_SAME = 0.01  # how far a score may be from the index's, which keeps what was seen when it was made
 _NOT_CALIBRATED = "the run was not calibrated: halation calibrate RUN --data DATA"
 _RELATIVE = "it depends on the query's best hit, which a pair alone does not have: name an index (--index), or search"
 _NOT_UNDERSTOOD = "the model knows none of these words"
@@ -87,12 +88,20 @@ def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS
     towers = search.towers
     explainer = Explainer(towers.trained, eyes=towers.eyes, reader=towers.reader)
     chance = _chance_of_hit(search, id, text)
+    index = search.indexes["images"]
+    kept = index.gaussians(index.rows([id]))
     try:
         towers.open_eyes()
     except (InputError, MissingExtra) as error:
-        index = search.indexes["images"]
-        return explainer.stored(index.gaussians(index.rows([id])), picture, text, str(error), name=id, chance=chance)
-    return explainer(picture, text, name=id, chance=chance)
+        return explainer.stored(kept, picture, text, str(error), name=id, chance=chance)
+    explained = explainer(picture, text, name=id, chance=chance)
+    score = float(towers.similarity(kept, towers.captions([explained.text])))
+    if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
+        return explained
+    note = (
+        f"looked at again the picture scores {explained.score:.3f}, in the index {score:.3f}: it, or the features the "
+    )
+    return replace(explained, notes=(*explained.notes, f"{note}index was made of, come from another copy"))
 
 
 class Explainer:

@@ -138,13 +138,12 @@ export function makeWhy({ explain }) {
       body.replaceChildren(chips(why, way), el("p", { class: "legend" }, way.legend));
       loosen = lay(frame, why.view, way);
     }
-    const told = why.notes.filter((note) => note.startsWith("nothing is known"));
     panel.replaceChildren(
       el("h3", {}, "Why this picture?"),
       el("div", { class: "ways", role: "group", "aria-label": "What to show" }, buttons),
       body,
       ...[parts(why), facts(why)].filter(Boolean),
-      ...told.map((note) => el("p", { class: "legend" }, sentence(note))),
+      ...why.notes.map((note) => el("p", { class: "legend" }, sentence(note))),
       el("p", { class: "visually-hidden", role: "status" }, "Explained."),
     );
     choose(ways[0]);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from halation.data import draw_scenes
 from halation.serve import ServeSettings, create_app
-from serving import Client, WordSearch, scenes
+from serving import Client, WordSearch, chromium, scenes
 from serving_process import Server, write_index
 
 
@@ -54,11 +53,4 @@ def server(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's Chromium, driven by playwright."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("browser tests need Chromium: apt-get install chromium")
-    with sync_api.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    yield from chromium()

@@ -9,7 +9,6 @@ from typing import Any
 from halation._errors import InputError
 from halation._files import read_json
 from halation.build import Trained, open_run
-from halation.calibration import Trusts
 from halation.index import Index
 from halation.search._answers import Side
 from halation.search._fingerprint import fingerprint, sha256_of
@@ -17,11 +16,9 @@ from halation.search._items import Items
 from halation.search._make_index import ABOUT, FORMAT, ITEMS
 from halation.search._search import Search
 from halation.search._towers import Towers
-from halation.search._verdict import CANNOT_TELL
+from halation.search._trusts import read_trusts
 
 __all__ = ["open_search"]
-
-CALIBRATION = "calibration.json"
 
 
 def open_search(
@@ -42,7 +39,7 @@ def open_search(
         )
     towers = Towers(trained, backbone or said["backbone"])
     towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    trusts, notes = _trusts(trained.folder / CALIBRATION, mark)
+    trusts, notes = read_trusts(trained.folder, mark)
     while True:
         try:
             indexes, items = _loaded(root / said["data"], said)
@@ -57,17 +54,6 @@ def open_search(
     about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
     return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
-
-
-def _trusts(path: Path, mark: str) -> tuple[Trusts | None, list[str]]:
-    """The run's calibration and what to know of it; one that does not fit the run is no reason not to search."""
-    if not path.is_file():
-        return None, []
-    try:
-        trusts = Trusts.load(path, mark)
-    except InputError as error:
-        return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
-    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]
 
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:

@@ -52,7 +52,7 @@ class Search:
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         """The k items nearest to these words: images where there are any, else captions of a like meaning."""
-        read = read_query(query, self.towers)
+        read = read_query(query, self.towers.reader)
         side = self._side(want, first="images")
         start = time.perf_counter()
         encoded = self.towers.captions([read.text])

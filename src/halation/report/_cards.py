@@ -6,7 +6,7 @@ import math
 
 from halation.relevance import Direction
 from halation.report._facts import Absent, Certain, Facts, Gallery, Placed, Query
-from halation.report._figures import agreement
+from halation.report._figures import absent, agreement
 from halation.report._head import WAYS
 from halation.report._html import Markup, tag
 from halation.report._picks import DISAGREE
@@ -14,6 +14,7 @@ from halation.report._picks import DISAGREE
 __all__ = ["certain_items", "disagreements", "galleries", "picture"]
 
 _STRIP = 5
+_ORDER: tuple[Direction, Direction] = ("t2i", "i2t")  # pictures as answers first
 _MARKS = {
     "own": ("✓", "written for it", "An annotator wrote this caption for this picture."),
     "right": (
@@ -61,7 +62,7 @@ def _browser(facts: Facts, kept: list[Gallery], name: str) -> Markup:
     ]
     ways = [
         tag("button", WAYS[direction], type="button", data_way=direction, aria_pressed=str(not k).lower())
-        for k, direction in enumerate(facts.recall)
+        for k, direction in enumerate(_ORDER)
     ]
     sorts = [tag("option", text, value=value) for value, text in _sorts(facts)]
     tools = tag(
@@ -76,7 +77,8 @@ def _browser(facts: Facts, kept: list[Gallery], name: str) -> Markup:
         tag("label", "Order ", tag("select", sorts, class_="order")),
         class_="tools",
     )
-    shown = [_gallery(facts, one, known) for one in kept]
+    first = (_ORDER[0], kinds[0][0])
+    shown = [_gallery(facts, one, known, away=(one.direction, one.key) != first) for one in kept]
     return tag("div", tools, tag("p", "", role="status", class_="count"), shown, class_="browser", id=f"browser-{name}")
 
 
@@ -85,7 +87,7 @@ def _sorts(facts: Facts) -> list[tuple[str, str]]:
     return [*found, ("sigma", "σ")] if facts.sigma else found
 
 
-def _gallery(facts: Facts, one: Gallery, known: dict[tuple[Direction, int], Query]) -> Markup:
+def _gallery(facts: Facts, one: Gallery, known: dict[tuple[Direction, int], Query], *, away: bool) -> Markup:
     cards = [_card(facts, known[one.direction, item]) for item in one.queries]
     empty = None
     if not cards:
@@ -93,17 +95,20 @@ def _gallery(facts: Facts, one: Gallery, known: dict[tuple[Direction, int], Quer
     count = f"{len(cards)} of {one.of:,}" if one.of > len(cards) else f"{one.of:,}"
     head = tag("h3", f"{one.title} ", tag("small", f"{WAYS[one.direction]}, {count}"))
     body = [head, tag("p", one.why, class_="why"), empty, tag("div", cards, class_="cards")]
-    return tag("div", body, class_="gallery", data_key=one.key, data_way=one.direction)
+    return tag("div", body, class_="gallery away" if away else "gallery", data_key=one.key, data_way=one.direction)
 
 
 def _card(facts: Facts, query: Query) -> Markup:
     values = query.values
     asked = facts.items.captions[query.item] if query.direction == "t2i" else facts.items.names[query.item]
-    title = tag("p", f"“{asked}”", class_="asked") if query.direction == "t2i" else _asked_picture(facts, query.item)
+    head: tuple[Markup, ...] = (tag("p", f"“{asked}”", class_="asked"), _chips(query))
+    if query.direction == "i2t":
+        words = tag("p", facts.items.first_caption(query.item), tag("small", asked), class_="asked")
+        head = (picture(facts, query.item), tag("div", words, _chips(query)))
     strip = [_found(facts, query.direction, place + 1, one) for place, one in enumerate(query.by_score[:_STRIP])]
     return tag(
         "article",
-        tag("header", title, _chips(query)),
+        tag("header", head),
         tag("ol", strip, class_=f"strip {query.direction}"),
         tag("button", "Both rankings", type="button", class_="open", data_open=f"{query.direction}-{query.item}"),
         class_=f"card {query.direction}",
@@ -115,11 +120,6 @@ def _card(facts: Facts, query: Query) -> Markup:
     )
 
 
-def _asked_picture(facts: Facts, image: int) -> Markup:
-    words = tag("p", facts.items.first_caption(image), tag("small", facts.items.names[image]))
-    return tag("div", picture(facts, image), words, class_="asked")
-
-
 def _chips(query: Query) -> Markup:
     hit = query.values["R@1"] > 0
     chips = [tag("li", "R@1 hit" if hit else "R@1 miss", class_="hit" if hit else "miss")]
@@ -129,7 +129,7 @@ def _chips(query: Query) -> Markup:
         value = query.values.get(name, math.nan)
         if not math.isnan(value):
             chips.append(tag("li", f"{text} {100 * value:.1f}"))
-    chips.append(tag("li", f"{query.right:,} right"))
+    chips.append(tag("li", answers(query.right)))
     if query.sigma is not None:
         chips.append(tag("li", f"σ {query.sigma:.3g}"))
     return tag("ul", chips, class_="chips")
@@ -166,8 +166,8 @@ def certain_items(facts: Facts) -> Markup:
     """The items of the largest and the smallest clouds."""
     parts: list[Markup] = []
     if not facts.certain:
-        reason = facts.spread.why if isinstance(facts.spread, Absent) else ""
-        parts.append(tag("p", f"{reason}.", class_="absent"))
+        assert isinstance(facts.spread, Absent)
+        parts.append(absent("", facts.spread))
     for one in facts.certain:
         parts += [_rows(facts, one, "Most certain", one.most), _rows(facts, one, "Least certain", one.least)]
     why = "The smallest and the largest clouds. A vague caption is true of many pictures, and should have a large σ."
@@ -177,12 +177,21 @@ def certain_items(facts: Facts) -> Markup:
 def _rows(facts: Facts, one: Certain, title: str, items: tuple[int, ...]) -> Markup:
     cards = []
     for item in items:
-        told = tag("p", f"σ {facts.sigma[one.kind][item]:.3g} · {facts.right[one.kind][item]:,} right", class_="told")
+        told = tag("p", _told(facts, one.kind, item), class_="told")
         if one.kind == "images":
             cards.append(tag("li", picture(facts, item), told, class_="found"))
         else:
             cards.append(tag("li", tag("p", facts.items.captions[item], class_="words"), told, class_="found"))
     return tag("div", tag("h3", f"{title} ", tag("small", one.kind)), tag("ol", cards, class_=f"certain {one.kind}"))
+
+
+def _told(facts: Facts, kind: str, item: int) -> str:
+    return f"σ {facts.sigma[kind][item]:.3g} · {answers(int(facts.right[kind][item]))}"
+
+
+def answers(count: int) -> str:
+    """How many right answers there are, in words."""
+    return f"{count:,} right answer{'' if count == 1 else 's'}"
 
 
 def _short(value: float | None) -> str | None:

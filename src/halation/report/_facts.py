@@ -21,6 +21,7 @@ __all__ = [
     "Items",
     "Line",
     "Map",
+    "Mark",
     "Placed",
     "Query",
     "Reliabilities",

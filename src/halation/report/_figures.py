@@ -12,7 +12,6 @@ from halation.report._svg import Axes, bars, histograms, lines
 
 __all__ = ["absent", "agreement", "curves", "figure", "trust"]
 
-_SMALL = {"width": 300, "height": 180}
 _FIFTHS = ("lowest σ", "2", "3", "4", "highest σ")
 
 
@@ -55,7 +54,7 @@ def _training(facts: Facts) -> Markup:
         ("Validation", "epoch", _grouped(one.validation for one in known)),
     ):
         small = [
-            figure(name, lines(group, Axes(f"{what}: {name}", unit, name, **_SMALL)), None, "")  # type: ignore[arg-type]
+            figure(name, lines(group, Axes(f"{what}: {name}", unit, name, width=300, height=180)), None, "")
             for name, group in groups.items()
         ]
         if small:
@@ -86,7 +85,7 @@ def trust(facts: Facts) -> Markup:
     parts += [
         tag("h3", "Match probabilities: what was said, what was so"),
         *_missing(facts),
-        tag("div", drawn, class_="figures"),
+        tag("div", drawn, class_="figures wide"),
     ]
     parts.append(tag("h3", "Uncertainty"))
     if isinstance(facts.fifths, Absent) or isinstance(facts.spread, Absent):
@@ -157,7 +156,7 @@ def agreement(facts: Facts) -> Markup:
         )
         for direction, found in facts.agreement.items()
     ]
-    return tag("div", drawn, class_="figures")
+    return tag("div", drawn, class_="figures wide")
 
 
 def figure(title: str, drawing: Markup, keys: Sequence[tuple[str, int]] | None, note: str) -> Markup:
@@ -174,7 +173,8 @@ def figure(title: str, drawing: Markup, keys: Sequence[tuple[str, int]] | None, 
 def absent(what: str, reason: Absent) -> Markup:
     """What is not there, why, and how to get it."""
     remedy = [" ", tag("code", reason.remedy)] if reason.remedy else []
-    return tag("p", what, reason.why.rstrip("."), ".", remedy, class_="absent")
+    end = "" if reason.why.endswith((".", ":")) else "."
+    return tag("p", what, reason.why, end, remedy, class_="absent")
 
 
 def _keys(series: Sequence[Line]) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from halation.evaluation import Report, compare, evaluate
 from halation.evaluation._report import DIRECTIONS
 from halation.gaussian import Gaussian
 from halation.relevance import Direction
-from halation.report._facts import Absent, Facts, Gallery, Items, Line, Map, Query, RunFacts
+from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
 from halation.report._found import class_line, positives_to_find, precision_line
 from halation.report._map import Clouds, make_map
 from halation.report._picks import agreement, galleries
@@ -35,7 +36,8 @@ _RESAMPLES = 2000  # of the comparison
 _SHOWN = ("R@1", "R-P", "PMRP", "ASP(tfidf)")
 _ROWS = 256
 _NO_SIGMA = Absent(
-    "This model gives every item a point, not a cloud: there is no σ", "halation train … with a PCME head"
+    "This model gives no σ: an item is a point, or has no place of its own. Probabilistic heads do:",
+    'model.head = "pcme"',
 )
 
 
@@ -170,12 +172,12 @@ def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tu
 def _found(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tuple[Line, ...], str]:
     pairs, words = positives_to_find(ours.dataset)
     lines = [
-        precision_line(one.title, lambda scores=one.scores: _blocks(scores), pairs, run=number)  # type: ignore[misc]
+        precision_line(one.title, partial(_blocks, one.scores), pairs, run=number)
         for number, one in enumerate(_both(ours, theirs))
     ]
     note = f"{len(pairs):,} pairs of picture and caption are {words}."
     if "annotated" not in words:  # an annotated caption is a reference of its own picture: tf-idf would find itself
-        meaning = precision_line("caption semantics (tf-idf)", lambda: _relevance_blocks(corpus), pairs)
+        meaning = precision_line("caption semantics (tf-idf)", partial(_relevance_blocks, corpus), pairs)
         lines.append(Line(meaning.name, meaning.x, meaning.y, 2))
     classes = class_line(ours.dataset, pairs)
     if classes is not None:
@@ -193,8 +195,8 @@ def _relevance_blocks(corpus: Corpus) -> Iterable[tuple[int, FloatArray]]:
         yield start, corpus.rows(start, min(start + _ROWS, corpus.n_images))
 
 
-def _fifths(ours: Measured, theirs: Measured | None):  # type: ignore[no-untyped-def]
-    out = {}
+def _fifths(ours: Measured, theirs: Measured | None) -> dict[Direction, tuple[Bars, ...]]:
+    out: dict[Direction, tuple[Bars, ...]] = {}
     for direction in DIRECTIONS:
         kind, bars = ("images" if direction == "i2t" else "captions"), []
         for number, one in enumerate(_both(ours, theirs)):

@@ -16,7 +16,12 @@ from halation.report._verdict import judge, lead, verdict
 __all__ = ["WAYS", "headline", "measures"]
 
 WAYS: dict[Direction, str] = {"i2t": "image → text", "t2i": "text → image"}
-_TILES = (("i2t", "R@1"), ("t2i", "R@1"), ("i2t", "ASP(tfidf)"), ("t2i", "ASP(tfidf)"))
+_TILES: tuple[tuple[Direction, str], ...] = (
+    ("i2t", "R@1"),
+    ("t2i", "R@1"),
+    ("i2t", "ASP(tfidf)"),
+    ("t2i", "ASP(tfidf)"),
+)
 _SIGNS = {"better": "▲", "worse": "▼", "same": "≈"}
 
 
@@ -51,7 +56,7 @@ def _took(seconds: float | None) -> str:
     return "" if seconds is None else f"; trained for {seconds / 60:.1f} minutes"
 
 
-def _tile(facts: Facts, direction: str, metric: str) -> Markup | None:
+def _tile(facts: Facts, direction: Direction, metric: str) -> Markup | None:
     results = facts.report.results(direction)
     if metric not in results:
         return None
@@ -63,7 +68,7 @@ def _tile(facts: Facts, direction: str, metric: str) -> Markup | None:
         change = tag("span", f"{_SIGNS[said]} {_signed(row.difference)}", class_=f"change {said}")
     return tag(
         "div",
-        tag("p", metric.replace("(tfidf)", ""), tag("span", WAYS[direction]), class_="what"),  # type: ignore[index]
+        tag("p", metric.replace("(tfidf)", ""), tag("span", WAYS[direction]), class_="what"),
         tag("p", f"{results[metric]:.1f}", change, class_="number"),
         tag("p", f"95 %: {low:.1f} to {high:.1f}", class_="range") if not math.isnan(low) else None,
         class_="tile",
@@ -160,10 +165,8 @@ def _value(report: Report, direction: Direction, metric: str) -> Markup:
     interval = cell(value, low, high).partition(" ")[2]
     beside = None
     if metric + ADJUSTED in results:
-        said = (
-            f"{results[metric + ADJUSTED]:.1f} where chance is 0 and the ceiling {results[metric + CEILING]:.1f} is 100"
-        )
-        beside = tag("small", said)
+        share, ceiling = results[metric + ADJUSTED], results[metric + CEILING]
+        beside = tag("small", f"{share:.1f} % of the way from chance to the ceiling {ceiling:.1f}")
     return tag(
         "td", f"{value:.2f} ", tag("span", interval, class_="interval"), beside, class_="number", data_value=value
     )

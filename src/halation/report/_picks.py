@@ -68,9 +68,9 @@ _PICKS = (
     _Pick(
         "best",
         "Best",
-        "The right answers come first, and the order behind them is that of meaning.",
+        "A right answer comes first, most others follow, and the order behind them is that of meaning.",
         None,
-        ("R-P", "ASP(tfidf)"),
+        ("R@1", "R-P", "ASP(tfidf)"),
     ),
     _Pick("worst", "Worst", "The first right answer is the furthest down.", None, ("MedR", "-ASP(tfidf)")),
 )

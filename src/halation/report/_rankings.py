@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation.metrics._ratio import expected_ratio, harmonic_numbers
 from halation.relevance import Direction
-from halation.report._facts import Placed, Query
+from halation.report._facts import Mark, Placed, Query
 
 __all__ = ["Row", "placed", "query"]
 
@@ -61,9 +61,9 @@ def placed(row: Row, items: IntArray) -> tuple[Placed, ...]:
     harmonic = harmonic_numbers(len(row.scores))
     found = []
     for item, (a, b), (c, d) in zip(items.tolist(), by_score, by_meaning, strict=True):
-        mark = "own" if row.own[item] else "right" if row.right[item] else ""
+        mark: Mark = "own" if row.own[item] else "right" if row.right[item] else ""
         ratio = float(expected_ratio(a, b, c, d, harmonic))
-        found.append(Placed(item, float(row.scores[item]), float(row.relevance[item]), (a, b), (c, d), ratio, mark))  # type: ignore[arg-type]
+        found.append(Placed(item, float(row.scores[item]), float(row.relevance[item]), (a, b), (c, d), ratio, mark))
     return tuple(found)
 
 

@@ -11,18 +11,21 @@ from halation.report._html import Markup, tag
 
 __all__ = ["Axes", "bars", "histograms", "lines", "ticks", "whisker"]
 
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 46, 20, 12, 38
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What a figure's axes say and how big it is; a log axis needs x > 0. `low` and `high` fix the y axis."""
+    """What a figure's axes say and how big it is; a log axis needs x > 0. `low` and `high` fix the y axis.
+
+    diagonal   a dashed line of equals, and the x axis the same as the y axis
+    """
 
     title: str
     x: str
     y: str
-    width: int = 440
-    height: int = 270
+    width: int = 420
+    height: int = 260
     log_x: bool = False
     low: float | None = None
     high: float | None = None
@@ -68,13 +71,11 @@ def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup
     least = min(ys) if axes.low is None else axes.low
     pad = 0.06 * (top - least) or 0.5
     ends = least if axes.low is not None else least - pad, top if axes.high is not None else top + pad
-    across, up = _scales(axes, (min(xs), max(xs)), ends)
+    across, up = _scales(axes, ends if axes.diagonal else (min(xs), max(xs)), ends)
     marks: list[Markup] = []
     if axes.diagonal:
-        reach = min(across.high, up.high)
-        low = max(across.low, up.low)
-        ends_ = {"x1": across(low), "y1": up(low), "x2": across(reach), "y2": up(reach)}
-        marks.append(tag("line", class_="diagonal", **ends_))
+        corners = {"x1": across(ends[0]), "y1": up(ends[0]), "x2": across(ends[1]), "y2": up(ends[1])}
+        marks.append(tag("line", class_="diagonal", **corners))
     for line in series:
         path = "".join(
             f"{'L' if k else 'M'}{across(x)} {up(y)}" for k, (x, y) in enumerate(zip(line.x, line.y, strict=True))
@@ -161,7 +162,7 @@ def _scales(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> tuple
 def _framed(axes: Axes, across: _Scale, up: _Scale, marks: Sequence[Markup], *, x_ticks: bool = True) -> Markup:
     bottom, right = axes.height - BOTTOM, axes.width - RIGHT
     grid, text = [], []
-    for y in ticks(up.low, up.high, max(2, (bottom - TOP) // 46)):
+    for y in ticks(up.low, up.high, max(3, (bottom - TOP) // 46)):
         grid.append(tag("line", class_="grid", x1=LEFT, x2=right, y1=up(y), y2=up(y)))
         text.append(tag("text", short(y), class_="tick", x=LEFT - 7, y=up(y) + 4, text_anchor="end"))
     text += [

@@ -62,11 +62,13 @@ def _trusts(trained: Trained) -> Trusts | Absent:
     path = trained.folder / "calibration.json"
     remedy = f"halation calibrate {trained.folder.name} --data DATA"
     if not path.is_file():
-        return Absent("This run has not been calibrated", remedy)
+        return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
     try:
         return Trusts.load(path, fingerprint(trained.folder))
     except InputError:  # of another model, or of an older version
-        return Absent("The run's calibration.json was fitted on another model or by another version", remedy)
+        return Absent(
+            "The run's calibration.json was fitted on another model or by another version. Fit it again:", remedy
+        )
 
 
 def _most(direction: Direction, scores: FloatArray) -> int:

@@ -11,12 +11,11 @@ __all__ = ["Judgement", "judge", "lead", "verdict"]
 Judgement = str
 """better, worse, or same: as far as the split can tell."""
 
-_ASKS = (  # what a reader wants to know, the measure that answers it
-    ("puts meaning in order", "ASP(tfidf)"),
-    ("has a right answer first", "R@1"),
-    ("finds all that is right", "R-P"),
+_ASKS: tuple[tuple[str, str, dict[Judgement, str]], ...] = (  # the measure, the question, the answers
+    ("ASP(tfidf)", "It ranks by meaning", {"better": "better", "worse": "worse", "same": "about as well"}),
+    ("R@1", "It has a right answer first", {"better": "more often", "worse": "less often", "same": "about as often"}),
+    ("R-P", "It finds all that is right", {"better": "better", "worse": "worse", "same": "about as well"}),
 )
-_WORDS = {"better": "better", "worse": "worse", "same": "as far as this split can tell, no differently"}
 
 
 def judge(difference: Difference, *, smaller_is_better: bool = False) -> Judgement:
@@ -30,22 +29,25 @@ def judge(difference: Difference, *, smaller_is_better: bool = False) -> Judgeme
 def verdict(comparison: Comparison) -> list[str]:
     """A sentence for every question; run − other, image → text first."""
     sentences = []
-    for words, metric in _ASKS:
+    for metric, question, answers in _ASKS:
         rows = [rows[metric] for rows in (comparison.i2t, comparison.t2i) if metric in rows]
         if rows:
-            sentences.append(_sentence(words, metric.replace("(tfidf)", ""), rows))
+            sentences.append(f"{question} {_answer(answers, rows)}: {_points(metric, rows)}.")
     return sentences
 
 
-def _sentence(words: str, metric: str, rows: list[Difference]) -> str:
-    found = [judge(row) for row in rows]
-    numbers = " and ".join(f"{row.difference:+.1f}".replace("-", "−") for row in rows)
+def _answer(answers: dict[Judgement, str], rows: list[Difference]) -> str:
+    found = [answers[judge(row)] for row in rows]
     if len(set(found)) == 1:
-        manner = _WORDS[found[0]]
-    else:
-        ways = ("from image to text", "from text to image")
-        manner = ", ".join(f"{_WORDS[one]} {way}" for one, way in zip(found, ways, strict=True))
-    return f"It {words} {manner} ({metric} {numbers} points)."
+        return found[0]
+    ways = ("from image to text", "from text to image")
+    return " and ".join(f"{one} {way}" for one, way in zip(found, ways, strict=True))
+
+
+def _points(metric: str, rows: list[Difference]) -> str:
+    numbers = " and ".join(f"{row.difference:+.1f}".replace("-", "−") for row in rows)
+    open_ = all(judge(row) == "same" for row in rows)
+    return f"{metric.replace('(tfidf)', '')} {numbers} points{', which this split cannot tell from 0' if open_ else ''}"
 
 
 def lead(facts: Facts) -> str:

@@ -108,7 +108,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     card.hidden = lit < 0;
     if (lit < 0) return;
     const kind = map.kind[lit] ? "captions" : "images", item = map.item[lit];
-    const facts = [sigma[kind] ? `σ ${short(sigma[kind][item])}` : null, `${right[kind][item].toLocaleString("en")} right answers`].filter(Boolean);
+    const facts = [sigma[kind] ? `σ ${short(sigma[kind][item])}` : null, answers(right[kind][item])].filter(Boolean);
     const query = `${map.kind[lit] ? "t2i" : "i2t"}-${item}`;
     card.replaceChildren(
       picture(owner(lit)),

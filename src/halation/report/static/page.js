@@ -26,9 +26,6 @@ const fill = (place) => {
   const code = read("pictures")[image];
   if (!code) return;
   const shown = el("img", { alt: place.textContent, decoding: "async" });
-  shown.addEventListener("load", () => {
-    if (shown.naturalWidth <= 96) place.classList.add("tiny");
-  });
   shown.src = `data:image/webp;base64,${code}`;
   place.replaceChildren(shown);
 };
@@ -51,7 +48,7 @@ const short = (value) => {
   return size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 };
 
-const later = window.requestIdleCallback || ((work) => setTimeout(work, 50));
+const answers = (count) => `${count.toLocaleString("en")} right answer${count === 1 ? "" : "s"}`;
 const sections = new Map(); // id of a section → what makes it, when it comes near
 
 const nearby = new IntersectionObserver(

@@ -76,21 +76,22 @@ onApproach("query", () => {
     current = key(query);
     const values = query.values;
     const n = sizes[query.way];
-    const asked =
-      query.way === "t2i"
-        ? el("p", { class: "asked", text: `“${captions[query.item]}”` })
-        : el("div", { class: "asked" }, picture(query.item), el("p", { text: captions[first.get(query.item)] ?? "" }, el("small", { text: names[query.item] })));
     const chips = [
       values["R@1"] > 0 ? ["R@1 hit", "hit"] : ["R@1 miss", "miss"],
       [`first right answer at ${values.rank.toLocaleString("en")}`],
       [`R-P ${(100 * values["R-P"]).toFixed(1)}`],
       values.PMRP !== undefined ? [`PMRP ${(100 * values.PMRP).toFixed(1)}`] : null,
-      [`${query.right.toLocaleString("en")} right`],
+      [answers(query.right)],
       query.sigma !== null ? [`σ ${short(query.sigma)}`] : null,
     ].filter(Boolean);
     const asp = values["ASP(tfidf)"];
+    const measured = el("ul", { class: "chips" }, ...chips.map(([text, kind]) => el("li", { text, class: kind })));
+    const head =
+      query.way === "t2i"
+        ? [el("p", { class: "asked", text: `“${captions[query.item]}”` }), measured]
+        : [picture(query.item), el("div", {}, el("p", { class: "asked", text: captions[first.get(query.item)] ?? "" }, el("small", { text: names[query.item] })), measured)];
     shown.replaceChildren(
-      el("header", {}, asked, el("ul", { class: "chips" }, ...chips.map(([text, kind]) => el("li", { text, class: kind })))),
+      el("header", { class: query.way }, ...head),
       el("p", { class: "sum", text: `ASP ${(100 * asp).toFixed(1)}: the mean of min/max of both ranks over all ${n.toLocaleString("en")} items. A range is of items that are equal.` }),
       el(
         "div",

@@ -5,6 +5,7 @@
   const words = { auto: "as the system", light: "light", dark: "dark" };
   const next = { auto: "light", light: "dark", dark: "auto" };
   let theme = "auto";
+  root.classList.add("js"); // without it nothing is folded away
   try {
     theme = localStorage.getItem(KEY) || "auto";
   } catch {

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from halation.data import Dataset, draw_scenes, read_scenes
 from halation.report import Facts, gather_facts, write_page
 from runs import write_run
-
-HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2"> "quoted" \'too\' & more'
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +21,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runs(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    torch.manual_seed(7)
     folder, captions = tmp_path_factory.mktemp("runs"), read_scenes(world, "test").captions
     history = (
         '{"step": 0, "epoch": 0, "loss": 3.5, "infonce": 3.5}\n{"step": 9, "epoch": 0, "loss": NaN, "infonce": 2.5}\n'

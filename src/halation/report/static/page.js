@@ -69,6 +69,9 @@ const onApproach = (id, make) => {
   nearby.observe(byId(id));
 };
 
+// whoever comes by the keyboard does not wait for the scrolling
+document.addEventListener("focusin", (event) => begin(event.target.closest("main > section")?.id));
+
 // the section a reader is in is marked in the bar
 const marks = new Map([...document.querySelectorAll(".bar nav a")].map((link) => [link.hash.slice(1), link]));
 const inView = new IntersectionObserver(

@@ -261,7 +261,8 @@ def test_the_page_fits_a_phone(opened: Open) -> None:
     for section in ("measures", "curves", "disagreement", "query", "map"):
         page.evaluate(f"document.getElementById('{section}').scrollIntoView({{behavior: 'instant'}})")
         page.wait_for_timeout(100)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [360, 360]
+    assert page.evaluate("document.querySelector('.bar').getBoundingClientRect().top") == 0
     small = page.locator(".figure text").evaluate_all(
         "all => Math.min(...all.map(one => one.getBoundingClientRect().height).filter(Boolean))"
     )

@@ -123,7 +123,10 @@ def measures(facts: Facts) -> Markup:
 
 
 def _explained(facts: Facts) -> str:
-    text = "Percentages (MedR is a rank); in brackets the 95 % interval over draws of images. "
+    text = (
+        "Percentages (MedR is a rank); in brackets the 95 % interval over draws of images. Below an ASP: how far it is "
+        "from chance to its ceiling, which is what the relevance's own order scores. "
+    )
     if facts.comparison is None:
         return text + "Hold another run against this one with --against RUN."
     return text + (
@@ -166,7 +169,7 @@ def _value(report: Report, direction: Direction, metric: str) -> Markup:
     beside = None
     if metric + ADJUSTED in results:
         share, ceiling = results[metric + ADJUSTED], results[metric + CEILING]
-        beside = tag("small", f"{share:.1f} % of the way from chance to the ceiling {ceiling:.1f}")
+        beside = tag("small", f"{share:.1f} % from chance to {ceiling:.1f}")
     return tag(
         "td", f"{value:.2f} ", tag("span", interval, class_="interval"), beside, class_="number", data_value=value
     )

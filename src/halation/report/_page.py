@@ -19,7 +19,7 @@ from halation.report._html import Markup, data_block, tag
 __all__ = ["page"]
 
 _STYLES = ("base.css", "parts.css", "print.css")
-_SCRIPTS = ("page.js", "table.js", "gallery.js", "query.js", "map.js")
+_SCRIPTS = ("page.js", "table.js", "gallery.js", "query.js", "sky.js", "map.js")
 _NAV = (
     ("top", "Verdict"),
     ("measures", "Measures"),

@@ -58,7 +58,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
         return [low]
     raw = span / count
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= raw * 0.999)
+    step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= raw * 0.75)
     first = math.ceil(low / step - 1e-9)
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
 

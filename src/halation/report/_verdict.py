@@ -47,7 +47,8 @@ def _answer(answers: dict[Judgement, str], rows: list[Difference]) -> str:
 def _points(metric: str, rows: list[Difference]) -> str:
     numbers = " and ".join(f"{row.difference:+.1f}".replace("-", "−") for row in rows)
     open_ = all(judge(row) == "same" for row in rows)
-    return f"{metric.replace('(tfidf)', '')} {numbers} points{', which this split cannot tell from 0' if open_ else ''}"
+    name = metric.replace("(tfidf)", "").replace("-", "\u2011")  # a hyphen that does not break the line
+    return f"{name} {numbers} points{', which this split cannot tell from 0' if open_ else ''}"
 
 
 def lead(facts: Facts) -> str:

@@ -15,6 +15,17 @@ if (byId("map-canvas")) onApproach("map", () => {
   for (let k = 0; k < n; k += 1) family.set(owner(k), [...(family.get(owner(k)) ?? []), k]);
   let lit = -1, faded = null, colours = null, size = [0, 0], waiting = false;
 
+  // the glow is kept until the view changes, so that pointing at things costs nothing
+  const widest = map.shape ? map.shape[0].reduce((a, b) => Math.max(a, b), 0) : 0;
+  const COARSE = 4, sky = el("canvas");
+  let stale = true;
+  // so light that all clouds of a kind together would cover the paper about half
+  const density = [0, 1].map((kind) => {
+    let area = 0;
+    if (map.shape) for (let k = 0; k < n; k += 1) if (map.kind[k] === kind) area += 2 * Math.PI * map.shape[0][k] * map.shape[1][k];
+    return Math.min(0.35, (0.55 * wide * tall) / Math.max(area, 1));
+  });
+
   const base = () => Math.min((size[0] - 48) / wide, (size[1] - 48) / tall);
   const px = (k) => (map.x[k] - wide / 2 - view.x) * base() * view.scale + size[0] / 2;
   const py = (k) => size[1] / 2 - (map.y[k] - tall / 2 - view.y) * base() * view.scale;
@@ -22,15 +33,26 @@ if (byId("map-canvas")) onApproach("map", () => {
 
   const recolour = () => {
     const style = getComputedStyle(document.documentElement);
-    colours = ["--s0", "--s1", "--ink", "--paper"].map((name) => style.getPropertyValue(name).trim());
-    draw();
+    colours = ["--s0", "--s1", "--ink"].map((name) => style.getPropertyValue(name).trim());
+    redraw();
   };
 
-  const ellipse = (k, factor = 1) => {
+  const ellipse = (k) => {
     const [a, b, turn] = map.shape.map((values) => values[k]);
-    const scale = base() * view.scale * factor;
+    const scale = base() * view.scale;
     pen.beginPath();
     pen.ellipse(px(k), py(k), Math.max(a * scale, 0.5), Math.max(b * scale, 0.5), (-turn * Math.PI) / 180, 0, 2 * Math.PI);
+  };
+  const paintSky = (order) => {
+    stale = false;
+    const [across, down] = size.map((side) => Math.max(1, Math.ceil(side / COARSE)));
+    const grids = [new Float32Array(across * down), new Float32Array(across * down)], scale = (base() * view.scale) / COARSE;
+    for (const k of order) {
+      if (faded && !faded[k]) continue;
+      const [a, b, turn] = map.shape.map((values) => values[k]), kind = map.kind[k];
+      addCloud(grids[kind], across, down, px(k) / COARSE, py(k) / COARSE, Math.max(a * scale, 0.6), Math.max(b * scale, 0.6), (-turn * Math.PI) / 180, density[kind]);
+    }
+    paintGlow(sky, grids, across, down, colours.slice(0, 2));
   };
   const dot = (k, radius) => {
     pen.beginPath();
@@ -43,18 +65,15 @@ if (byId("map-canvas")) onApproach("map", () => {
     const ratio = window.devicePixelRatio || 1;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, ...size);
-    const near = (k) => px(k) > -80 && px(k) < size[0] + 80 && py(k) > -80 && py(k) < size[1] + 80;
+    const margin = map.shape ? REACH * widest * base() * view.scale : 10;
+    const near = (k) => px(k) > -margin && px(k) < size[0] + margin && py(k) > -margin && py(k) < size[1] + margin;
     const order = [];
     for (const kind of [1, 0]) for (let k = 0; k < n; k += 1) if (map.kind[k] === kind && visible(k) && near(k)) order.push(k);
     const strong = (k) => !faded || faded[k];
     if (map.shape && clouds.checked) {
-      for (const k of order) {
-        if (!strong(k)) continue;
-        pen.globalAlpha = map.kind[k] ? 0.035 : 0.06;
-        pen.fillStyle = colours[map.kind[k]];
-        ellipse(k);
-        pen.fill();
-      }
+      if (stale) paintSky(order);
+      pen.globalAlpha = 1;
+      pen.drawImage(sky, 0, 0, sky.width * COARSE, sky.height * COARSE);
     }
     const radius = Math.min(4, 1.5 + 0.6 * Math.sqrt(view.scale) + (n < 800 ? 0.8 : 0));
     for (const k of order) {
@@ -102,6 +121,11 @@ if (byId("map-canvas")) onApproach("map", () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(paint);
+  };
+
+  const redraw = () => {
+    stale = true;
+    draw();
   };
 
   const tell = () => {
@@ -160,7 +184,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     view.scale = scale;
     if (scale === 1) view.x = view.y = 0;
     tell();
-    draw();
+    redraw();
   };
 
   const resize = () => {
@@ -168,6 +192,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     size = [paper.clientWidth, paper.clientHeight];
     canvas.width = Math.round(size[0] * ratio);
     canvas.height = Math.round(size[1] * ratio);
+    stale = true;
     if (colours) paint();
   };
 
@@ -183,7 +208,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     const count = faded ? faded.filter(Boolean).length : 0;
     byId("map-count").textContent = faded ? `${count.toLocaleString("en")} items, pictures of matching captions among them` : "";
     choose(-1);
-    draw();
+    redraw();
   };
 
   let held = null;
@@ -201,7 +226,7 @@ if (byId("map-canvas")) onApproach("map", () => {
       view.x = held.vx - (event.clientX - held.x) / (base() * view.scale);
       view.y = held.vy + (event.clientY - held.y) / (base() * view.scale);
       tell();
-      draw();
+      redraw();
     } else if (!held && event.pointerType !== "touch") {
       const found = at(event.offsetX, event.offsetY);
       if (found >= 0) choose(found);
@@ -228,7 +253,10 @@ if (byId("map-canvas")) onApproach("map", () => {
   byId("map-out").addEventListener("click", () => zoom(1 / 1.6));
   byId("map-whole").addEventListener("click", () => zoom(0));
   byId("map-filter").addEventListener("input", filter);
-  for (const box of [boxes[0], boxes[1], clouds]) box?.addEventListener("change", () => (lit >= 0 && !visible(lit) ? choose(-1) : draw()));
+  for (const box of [boxes[0], boxes[1], clouds]) box?.addEventListener("change", () => {
+    if (lit >= 0 && !visible(lit)) choose(-1);
+    redraw();
+  });
   addEventListener("recolour", () => {
     recolour();
     paint();

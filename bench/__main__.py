@@ -11,6 +11,7 @@ from halation._files import write_text
 
 PARTS = (
     "package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index", "serve",
+    "report",
 )  # fmt: skip
 
 

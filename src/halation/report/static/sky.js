@@ -25,7 +25,7 @@ const addCloud = (grid, wide, tall, x, y, a, b, turn, weight) => {
 // two grids in two colours as one picture: the more, the denser; the colour is that of what there is more of
 const paintGlow = (canvas, grids, wide, tall, colours) => {
   [canvas.width, canvas.height] = [wide, tall];
-  const pen = canvas.getContext("2d");
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
   const made = pen.createImageData(wide, tall);
   const [one, two] = colours.map((colour) => {
     pen.fillStyle = colour;

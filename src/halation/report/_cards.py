@@ -72,7 +72,7 @@ def _browser(facts: Facts, kept: list[Gallery], name: str) -> Markup:
         tag(
             "label",
             "Filter ",
-            tag("input", type="search", class_="filter", placeholder="a word of the query", autocomplete="off"),
+            tag("input", type="search", class_="filter", placeholder="a word", autocomplete="off"),
         ),
         tag("label", "Order ", tag("select", sorts, class_="order")),
         class_="tools",

@@ -106,7 +106,8 @@ def trust(facts: Facts) -> Markup:
             title = f"R@1 by fifth of σ, {WAYS[direction]}"
             drawing = bars(rows, Axes(title, "queries by their σ", "R@1", low=0), _FIFTHS[: len(rows[0].values)])
             note = (
-                "Percent, with 95 % intervals over images. If σ is honest, the most uncertain fifth is answered worst."
+                "Percent, with 95 % intervals over images. Where every query has as many right answers, an honest σ "
+                "lets the bars fall; where a vague query has many, it may be the easiest."
             )
             small.append(figure(title, drawing, [(one.name, one.run) for one in rows], note))
         parts.append(tag("div", small, class_="figures"))

@@ -134,9 +134,10 @@ if (byId("map-canvas")) onApproach("map", () => {
     const kind = map.kind[lit] ? "captions" : "images", item = map.item[lit];
     const facts = [sigma[kind] ? `σ ${short(sigma[kind][item])}` : null, answers(right[kind][item])].filter(Boolean);
     const query = `${map.kind[lit] ? "t2i" : "i2t"}-${item}`;
+    const said = map.kind[lit] ? lit : family.get(owner(lit)).find((k) => map.kind[k]); // its caption, or its first
     card.replaceChildren(
       picture(owner(lit)),
-      el("p", { class: "words", text: map.kind[lit] ? `“${captions[item]}”` : names[item] }),
+      el("p", { class: "words", text: said === undefined ? "" : `“${captions[map.item[said]]}”` }, el("small", { text: names[owner(lit)] })),
       el("p", { class: "told", text: facts.join(" · ") }),
     );
     if (known.has(query)) card.append(el("button", { type: "button", "data-open": query, text: "Both rankings" }));

@@ -110,6 +110,12 @@ def test_sigma_is_the_models_own(gathered: Gathered, runs: tuple[Path, Path]) ->
     assert [bars.run for bars in facts.fifths["t2i"]] == [0, 1]
 
 
+def test_runs_of_the_same_name_are_told_apart(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> None:
+    copies = [shutil.copytree(run, tmp_path / run.name / "best") for run in runs]
+    facts, _ = gather_facts(copies[0], world, against=copies[1], queries=0)
+    assert [run.name for run in facts.runs] == ["newer/best", "older/best"]
+
+
 def test_training_is_read_from_what_the_run_wrote(gathered: Gathered) -> None:
     facts, _ = gathered
     training, none = (run.training for run in facts.runs)

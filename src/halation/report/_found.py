@@ -19,16 +19,16 @@ _POINTS = 160
 _FIRST = 10  # found: the precision of fewer is chance
 
 
-def positives_to_find(dataset: Dataset) -> tuple[IntArray, str]:
-    """(image, caption) pairs that are right, (p, 2), and in words which.
+def positives_to_find(dataset: Dataset) -> tuple[IntArray, bool]:
+    """(image, caption) pairs that are right, (p, 2), and whether they are pairs that nobody wrote.
 
-    Where the truth knows more than the annotators wrote, these are the pairs that nobody wrote.
+    That is so where the truth knows more than the annotators wrote; otherwise they are what they wrote.
     """
     pairs = dataset.truth.pairs("i2t")
     beyond = dataset.image_of[pairs[:, 1]] != pairs[:, 0]
     if beyond.any():
-        return pairs[beyond], "right, though no annotator wrote that caption for that picture"
-    return pairs, "annotated: the captions written for each picture"
+        return pairs[beyond], True
+    return pairs, False
 
 
 def precision_line(name: str, blocks: Blocks, pairs: IntArray, *, run: int = 0) -> Line:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from halation.training import Run
 
 __all__ = ["gather_facts"]
 
+Folder = str | os.PathLike[str]
+
 _RESAMPLES = 2000  # of the comparison
 _SHOWN = ("R@1", "R-P", "PMRP", "ASP(tfidf)")
 _ROWS = 256
@@ -45,6 +48,7 @@ _NO_SIGMA = Absent(
 class Measured:
     """One run on the split: what it made of the items, what it scores, how good that is."""
 
+    title: str
     trained: Trained
     dataset: Dataset
     images: Encoded
@@ -53,18 +57,13 @@ class Measured:
     report: Report
     sigma: dict[str, FloatArray]  # of images and captions; empty for points
 
-    @property
-    def title(self) -> str:
-        """The folder's name, or the recipe's where that says nothing."""
-        return self.trained.folder.resolve().name or self.trained.recipe.name
-
 
 def gather_facts(
-    run: str | os.PathLike[str],
-    data: str | os.PathLike[str],
+    run: Folder,
+    data: Folder,
     *,
     split: str = "test",
-    against: str | os.PathLike[str] | None = None,
+    against: Folder | None = None,
     queries: int = 300,
     seed: int = 0,
     progress: Progress = silent,
@@ -76,8 +75,9 @@ def gather_facts(
     """
     if queries < 0:
         raise InputError(f"queries is {queries}; it must be 0 or more")
-    ours = _measure(run, data, split, progress)
-    theirs = None if against is None else _measure(against, data, split, progress)
+    titles = _titles(run, against)
+    ours = _measure(titles[0], run, data, split, progress)
+    theirs = None if against is None else _measure(titles[1], against, data, split, progress)
     dataset, truth = ours.dataset, ours.dataset.truth
     corpus = Semantics.fit(dataset.captions, dataset.image_of, "tfidf").corpus()
     chosen = [gallery for direction in DIRECTIONS for gallery in _galleries(ours, theirs, direction)]
@@ -109,13 +109,20 @@ def gather_facts(
     ), dataset  # fmt: skip
 
 
-def _measure(run: str | os.PathLike[str], data: str | os.PathLike[str], split: str, progress: Progress) -> Measured:
+def _titles(run: Folder, against: Folder | None) -> list[str]:
+    """The folders' names, with those above them where they are the same."""
+    folders = [Path(folder).resolve() for folder in (run, against) if folder is not None]
+    names = [folder.name for folder in folders]
+    return names if len(set(names)) == len(names) else [f"{folder.parent.name}/{folder.name}" for folder in folders]
+
+
+def _measure(title: str, run: Folder, data: Folder, split: str, progress: Progress) -> Measured:
     trained = open_run(run)
     dataset = trained.open(data, split)
     images, captions = trained.encode(dataset, progress=progress)
     scores: FloatArray = trained.model.all_scores(images, captions, progress=progress).numpy()
     report = evaluate(scores, dataset.truth, progress=progress)
-    return Measured(trained, dataset, images, captions, scores, report, _sigma(images, captions))
+    return Measured(title, trained, dataset, images, captions, scores, report, _sigma(images, captions))
 
 
 def _both(ours: Measured, theirs: Measured | None) -> list[Measured]:
@@ -170,13 +177,14 @@ def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tu
 
 
 def _found(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tuple[Line, ...], str]:
-    pairs, words = positives_to_find(ours.dataset)
+    pairs, unwritten = positives_to_find(ours.dataset)
     lines = [
         precision_line(one.title, partial(_blocks, one.scores), pairs, run=number)
         for number, one in enumerate(_both(ours, theirs))
     ]
-    note = f"{len(pairs):,} pairs of picture and caption are {words}."
-    if "annotated" not in words:  # an annotated caption is a reference of its own picture: tf-idf would find itself
+    why = "right, though nobody wrote that caption for that picture" if unwritten else "right: as annotators wrote them"
+    note = f"{len(pairs):,} pairs of picture and caption are {why}."
+    if unwritten:  # a caption is a reference of its own picture: among those that were written tf-idf finds itself
         meaning = precision_line("caption semantics (tf-idf)", partial(_relevance_blocks, corpus), pairs)
         lines.append(Line(meaning.name, meaning.x, meaning.y, 2))
     classes = class_line(ours.dataset, pairs)

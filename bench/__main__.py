@@ -11,7 +11,7 @@ from halation._files import write_text
 
 PARTS = (
     "package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index", "hubness",
-    "serve",
+    "serve", "report",
 )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def main(folder: Path) -> None:
 
 def _figure(width: float, height: float, columns: int = 1, **kept: Any) -> tuple[Figure, Any]:
     figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.13, h_pad=0.13)
     FigureCanvasSVG(figure)
     return figure, figure.subplots(1, columns, **kept)
 

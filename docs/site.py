@@ -38,7 +38,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _pages() -> dict[str, str]:
     pages = {"benchmarks.md": (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8")}
-    lines = ["# Examples", "", "One complete, short script per use. Each runs offline in seconds, and each is tested.", ""]
+    lines = [
+        "# Examples",
+        "",
+        "One complete, short script per use. Each runs offline in seconds, and each is tested.",
+        "",
+    ]
     for path in sorted((ROOT / "examples").glob("*.py")):
         source = path.read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(source)) or path.stem).split("\n")[0].rstrip(".")

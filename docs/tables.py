@@ -22,7 +22,8 @@ from halation._files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/which_loss.md", "docs/reading_sigma.md", "docs/scaling.md")
 MODELS = {
-    "infonce": "InfoNCE", "vse": "VSE++", "pvse": "PVSE", "pcme": "PCME", "pcmepp": "PCME++", "sgr": "SGR", "saf": "SAF",
+    "infonce": "InfoNCE", "vse": "VSE++", "pvse": "PVSE", "pcme": "PCME", "pcmepp": "PCME++", "sgr": "SGR",
+    "saf": "SAF",
 }  # fmt: skip
 SEEDS = range(10)
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
@@ -130,7 +131,15 @@ def billion() -> str:
     flat, largest = found["index"][0], found["index"][-1]
     each = flat["ms"] / flat["items"]  # of a comparison, everything else put on it
     point = 4 * -(-(found["dim"] + 1) // 8) * 8
-    header = ["items", "core-hours to embed", "index on disk", "points in memory", "lists × probes", "compared", "one core"]
+    header = [
+        "items",
+        "core-hours to embed",
+        "index on disk",
+        "points in memory",
+        "lists × probes",
+        "compared",
+        "one core",
+    ]
     rows = []
     for power in range(6, 10):
         n = 10**power

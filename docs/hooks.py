@@ -49,6 +49,6 @@ def _pages() -> dict[str, str]:
         title = (ast.get_docstring(ast.parse(source)) or path.stem).split("\n")[0].rstrip(".")
         head = title.split(":")[0]
         pages[f"examples/{path.stem}.md"] = f"# {head}\n\n`examples/{path.name}`\n\n```python\n{source}```\n"
-        lines.append(f"- [`{path.name}`]({path.stem}.md): {title[0].lower()}{title[1:]}.")
+        lines.append(f"- [`{path.name}`]({path.stem}.md): {title}.")
     pages["examples/index.md"] = "\n".join(lines) + "\n"
     return pages

@@ -183,11 +183,10 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
 def _pcme(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
     m = recipe.model
     summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
+    kept: dict[str, Any] = {"hidden": m.hidden or None, "log_sigma": m.log_sigma}
     return (
-        encoders.PCMEHead(image.pooled_dim, image.local_dim, m.dim, dropout=m.dropout, log_sigma=m.log_sigma),
-        encoders.PCMEHead(
-            text.pooled_dim, text.local_dim, m.dim, summary, summary, dropout=m.text_dropout, log_sigma=m.log_sigma
-        ),
+        encoders.PCMEHead(image.pooled_dim, image.local_dim, m.dim, dropout=m.dropout, **kept),
+        encoders.PCMEHead(text.pooled_dim, text.local_dim, m.dim, summary, summary, dropout=m.text_dropout, **kept),
     )
 
 
@@ -203,11 +202,11 @@ def _pcmepp(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module
 
 
 def _pvse(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
-    m = recipe.model
+    m, hidden = recipe.model, recipe.model.hidden or None
     summary: Any = one_of(m.text_summary, ("pooled", "gru"), "model.text_summary")
     return (
-        encoders.PVSEHead(image.pooled_dim, image.local_dim, m.dim, m.k, dropout=m.dropout),
-        encoders.PVSEHead(text.pooled_dim, text.local_dim, m.dim, m.k, summary, dropout=m.text_dropout),
+        encoders.PVSEHead(image.pooled_dim, image.local_dim, m.dim, m.k, dropout=m.dropout, hidden=hidden),
+        encoders.PVSEHead(text.pooled_dim, text.local_dim, m.dim, m.k, summary, dropout=m.text_dropout, hidden=hidden),
     )
 
 

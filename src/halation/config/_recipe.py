@@ -80,6 +80,7 @@ class Model:
     source: str = "pooled"  # what the point head reads: pooled, local, both, attended; pcmepp: pooled, local
     heads: int = 4  # of the point head's attention (source = "attended")
     text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
+    hidden: int = 0  # of pcme's and pvse's attention over cells and words; 0 = half as wide as they are, as published
     k: int = 2  # embeddings an item (pvse)
     pool: str = "mean"  # of pcmepp's cells: gpo (learnt, as published), mean, max
     similarity: str = ""  # empty: the head's own (cosine; l2 of the means for pcme; csd for pcmepp)

@@ -76,6 +76,8 @@ class PCMEHead(nn.Module):
     ("gru"; `variant="released"` reads both its directions at the last word). "given" takes the pooled vector as it is.
     Any module Features → (B, dim) may stand in. No sigmoid, LayerNorm or L2 touches log σ.
 
+    `dropout` leaves channels out, of the pooled vector and of all local ones together.
+
     `local_dim=0` leaves the attended terms out, μ = L2(LayerNorm(o)) and log σ = s, for backbones that pool.
     `log_sigma` starts every item near that value (the bias is set to it and the weights of the spread are made ten
     times smaller); None is the authors' start. Features → Gaussian (B, dim).
@@ -123,7 +125,9 @@ class PCMEHead(nn.Module):
     def _dropped(self, features: Features) -> Features:
         if not (self.training and self.dropout.p):
             return features
-        local = None if features.local is None else self.dropout(features.local)
+        local = features.local
+        if local is not None:  # a channel in all cells: neighbours would tell what one lacks, at ten times the cost
+            local = local * self.dropout(torch.ones_like(local[:, :1]))
         return Features(self.dropout(features.pooled), local, features.mask)
 
     @torch.no_grad()

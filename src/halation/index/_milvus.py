@@ -87,7 +87,7 @@ class Milvus:
             self._points.delete(keys)
 
     def search(self, points: Points, k: int) -> tuple[Keys, Points]:
-        """The k nearest, everything written so far seen."""
+        """The k nearest, everything this process wrote seen."""
         if not self._width:
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         return self._points.search(points, k, self._probes)

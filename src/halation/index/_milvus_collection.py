@@ -16,6 +16,7 @@ __all__ = ["SCHEMA", "Collection"]
 SCHEMA = 1
 _ID, _POINT = "id", f"point_{SCHEMA}"  # the version is part of the schema: every Milvus keeps the names of fields
 _BYTES, _MOST = 4 << 20, 16_384  # of one message; the hits Milvus gives at most
+_OWN = "Session"  # sees this process's own writes; "Strong" waits for the server's next tick, 0.2 s and more a search
 _AGAIN = "put the items in again: Index.load(folder, backend=Milvus(uri))"
 
 
@@ -101,12 +102,12 @@ class Collection:
             self.call.do("delete points", "delete", self.name, ids=keys[start : start + _MOST // 4].tolist())
 
     def search(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
-        """The k nearest, everything written so far seen. probes: lists to look into, 0 where there are none."""
+        """The k nearest, everything this process wrote seen. probes: lists to look into, 0 where there are none."""
         if k > _MOST:
             raise InputError(f"Milvus gives at most {_MOST:,} items at once, not {k:,}; ask for fewer, or use faiss")
         keys, squared = np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         options = {
-            "limit": k, "anns_field": _POINT, "consistency_level": "Strong",
+            "limit": k, "anns_field": _POINT, "consistency_level": _OWN,
             "search_params": {"metric_type": "L2", "params": {"nprobe": probes} if probes else {}},
         }  # fmt: skip
         step = max(1, min(1000, _BYTES // (4 * points.shape[1])))

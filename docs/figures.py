@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse
+from matplotlib.patches import Ellipse, Rectangle
 
 from halation import Gaussian, metrics, similarity
 from halation._files import atomic_path
@@ -79,7 +79,8 @@ def many() -> Figure:
     axes.axis("off")
     heights = [5.0, 2.85, 0.7]
     for scene, y in zip(SCENES, heights, strict=True):
-        axes.imshow(np.asarray(paint(scene, 128)), extent=(0.35, 1.7, y - 0.92, y + 0.92), zorder=2)
+        axes.imshow(np.asarray(paint(scene, 128)), extent=(0.38, 1.68, y - 0.92, y + 0.92), zorder=2)
+        axes.add_patch(Rectangle((0.38, y - 0.92), 1.3, 1.84, fill=False, edgecolor=FAINT, lw=0.8, zorder=3))
     axes.set_aspect("auto")
     axes.set(xlim=(0, 10), ylim=(-0.55, 6.1))
     for row, (text, claim, own) in enumerate(CAPTIONS):

@@ -15,7 +15,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-_LINK = re.compile(r"\]\((?:\.\./)+(bench/RESULTS\.md|examples/\w+\.py)\)")
+_LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^)#\s]+)\)")  # up and away from a page
 
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:
@@ -26,14 +26,23 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links to the files into links to their pages."""
+    """Turn links to the files into links to their pages; other files of the repository are named, not linked."""
     here = posixpath.dirname(page.file.src_uri)
 
     def to_page(link: re.Match[str]) -> str:
-        target = "benchmarks.md" if link[1].startswith("bench") else link[1].replace(".py", ".md")
-        return f"]({posixpath.relpath(target, here or '.')})"
+        target = posixpath.normpath(posixpath.join("docs", here, link[2]))
+        if target.startswith("docs/"):
+            return link[0]
+        found = _page_of(target)
+        return link[1] if found is None else f"[{link[1]}]({posixpath.relpath(found, here or '.')})"
 
     return _LINK.sub(to_page, markdown)
+
+
+def _page_of(path: str) -> str | None:
+    if path == "bench/RESULTS.md":
+        return "benchmarks.md"
+    return path.replace(".py", ".md") if re.fullmatch(r"examples/\w+\.py", path) else None
 
 
 def _pages() -> dict[str, str]:

@@ -143,6 +143,12 @@ def _trusted() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _second_run(root: Path) -> None:
+    shutil.copytree(root / "runs" / "pcme", root / "runs" / "pcme_daa")
+
+
+PREPARED: dict[str, Callable[[Path], None]] = {"docs/report.md": _second_run}  # what one page alone needs
+
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": lambda: _measured() | _loop(),
     "docs/measuring.md": _measuring,

@@ -11,7 +11,7 @@ import pytest
 
 import doc_commands
 from doc_blocks import PAGES, ROOT, Block, blocks, read
-from doc_worlds import NAMES, copy_world, write_world
+from doc_worlds import NAMES, PREPARED, copy_world, write_world
 from halation.config import parse_recipe
 
 WITH_CODE = [page for page in PAGES if blocks(page)]
@@ -26,8 +26,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_block_of_the_page_runs(
     page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(copy_world(world, tmp_path / "world"))
     name = page.relative_to(ROOT).as_posix()
+    monkeypatch.chdir(copy_world(world, tmp_path / "world"))
+    PREPARED.get(name, lambda _: None)(Path.cwd())
     names = {"__name__": "__page__", **NAMES.get(name, dict)()}
     for block in blocks(page):
         if block.language == "python":

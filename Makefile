@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo serve test test-services lint types pytest bench studies clean
+.PHONY: help demo serve test test-services lint types pytest bench studies figures docs clean
 
 help:
 	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k)"
@@ -13,12 +13,13 @@ help:
 	@echo "make test-services   tests against a real Milvus server, which they start and stop (loopback only)"
 	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
 	@echo "make studies  write the tables and plots of docs/ again (hours; DATA=folder with coco_eval and flickr8k)"
+	@echo "make docs     build the documentation into site/ (no network; open site/index.html)"
 	@echo "make clean    remove the environment and all caches"
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx,docs]'
 	touch $@
 
 demo: $(READY)
@@ -56,7 +57,16 @@ studies: $(READY)
 	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
 	$(BIN)/halation demo
 	$(BIN)/halation study trust --scenes demo/scenes --scenes-run demo/scenes_pcme --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
+	$(BIN)/python docs/tables.py
+
+figures: $(READY)   # what docs/ideas.md shows, and the tables that are made of measured numbers
+	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/tables.py
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 clean:
-	rm -rf $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,14 +6,12 @@ import io
 import json
 import math
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from halation._errors import InputError
@@ -73,6 +71,9 @@ class WordSearch:
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
         return self.image(self._open(self.item(id).id), k, want, id)
 
+    def warm(self) -> None:
+        """There is nothing to load."""
+
     def __len__(self) -> int:
         return len(self.captions)
 
@@ -124,18 +125,6 @@ def explained(search: WordSearch, id: str, text: str, *, max_pixels: int) -> Exp
         (*(True for _ in words[1:]), False), (attention[0],), (attention[1],), cells, influence,
         search._open(id).convert("RGB"), (16.0, 0.0, 48.0, 64.0), notes=(f"seen in {search.folder}",),
     )  # fmt: skip
-
-
-def chromium() -> Iterator[Any]:
-    """Debian's Chromium, driven by playwright; the body of a fixture."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("browser tests need Chromium: apt-get install chromium")
-    with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 def png(width: int, height: int, colour: str | int = "red", mode: str = "RGB") -> bytes:

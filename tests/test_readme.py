@@ -1,53 +1,61 @@
-"""The README does what it says: its example runs, its commands and links exist."""
+"""Tree, tables and figures are in step with the repository. (Code of README and docs runs in test_docs.py.)"""
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_evaluate_example_runs_and_says_the_truth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = re.search(r"<!-- example: evaluate -->\n```python\n(.*?)```", README, re.DOTALL)
-    assert found
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(found[1], names)
-    report = names["report"]
-    assert report.i2t["R@1"] == 100.0  # type: ignore[attr-defined]
-    assert "ASP(tfidf)" in capsys.readouterr().out
-    assert (tmp_path / "report.json").is_file()
-
-
-def test_every_linked_file_exists() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    for page in pages:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+TABLES = runpy.run_path(str(ROOT / "docs" / "tables.py"))
 
 
 def test_every_room_is_in_the_tree() -> None:
-    tree = README.split("## The tree")[1]
+    tree = (ROOT / "README.md").read_text(encoding="utf-8").split("## The tree")[1]
     for room in sorted((ROOT / "src" / "halation").iterdir()):
         if room.is_dir() and not room.name.startswith("_"):
             assert f"  {room.name}/" in tree, room.name
 
 
-def test_every_command_of_the_readme_exists() -> None:
-    from typer.main import get_command
+@pytest.mark.parametrize("page", TABLES["PAGES"])
+def test_the_tables_of_the_page_are_those_of_the_measured_numbers(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert "<!-- table: " in text
+    assert TABLES["filled"](text) == text, f"{page} is not in step with its numbers; run: python docs/tables.py"
 
-    from halation.cli._app import app
 
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]
-    said = set(re.findall(r"^\$ halation (\w+)", README, re.MULTILINE))
-    assert said
-    assert said <= known
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^\$ make (\w+)", README, re.MULTILINE):
-        assert f"\n{target}:" in makefile
+def test_a_billion_is_a_thousand_millions() -> None:
+    sizing = json.loads((ROOT / "docs" / "sizing.json").read_text(encoding="utf-8"))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in TABLES["billion"]().splitlines()[2:]]
+    million, billion = rows[0], rows[-1]
+    hours = 1e6 * (1 / sizing["pictures"]["decoded"] + 1 / sizing["pictures"]["encoded"]) / 3600
+    assert float(million[1].replace(",", "")) == pytest.approx(hours, abs=0.5)
+    assert float(billion[1].replace(",", "")) == pytest.approx(1000 * hours, abs=0.5)
+    assert million[3] == "0.5 GB" and billion[3] == "544.0 GB"  # 129 numbers, padded to 136, of 4 bytes
+    measured = TABLES["latency"]().splitlines()[-1].split("|")
+    assert million[5] == measured[3].strip(), "at a million, what is reckoned is what was measured"
+
+
+def test_the_figures_are_drawn_and_shown(tmp_path: Path) -> None:
+    figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
+    figures["main"](tmp_path)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    ideas = (ROOT / "docs" / "ideas.md").read_text(encoding="utf-8")
+    assert drawn == {path.name for path in (ROOT / "docs" / "figures").iterdir()}
+    assert drawn == set(re.findall(r"\(figures/([\w.]+)\)", ideas))
+
+
+def test_a_table_that_nobody_makes_is_named() -> None:
+    with pytest.raises(KeyError, match="wings"):
+        TABLES["filled"]("<!-- table: wings -->\n<!-- /table -->\n")
+
+
+def test_what_stands_between_the_marks_is_replaced_and_nothing_else() -> None:
+    old = "before\n<!-- table: results -->\nold\n<!-- /table -->\nafter\n"
+    new = TABLES["filled"](old)
+    assert new.startswith("before\n<!-- table: results -->\n\n| model")
+    assert new.endswith("|\n\n<!-- /table -->\nafter\n") and "old" not in new
+    assert TABLES["filled"](new) == new

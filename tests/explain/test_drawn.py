@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +87,6 @@ def test_words_stay_words(hostile: Explanation, tmp_path: Path) -> None:
     assert "<script" not in text and "<img/src" not in text and "&lt;script&gt;" in text
     assert not re.search(r"(src|href)=\"(?!data:image/)", text) and "http" not in text.replace("http-equiv", "")
     hostile.to_png(tmp_path / "why.png")  # dollar signs are no mathematics
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from serving import chromium
-
-    yield from chromium()
 
 
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}}])

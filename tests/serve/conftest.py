@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from halation.data import draw_scenes
 from halation.serve import ServeSettings, create_app
-from serving import Client, WordSearch, chromium, scenes
+from serving import Client, WordSearch, scenes
 from serving_process import Server, write_index
 
 
@@ -48,9 +48,3 @@ def server(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     running = Server(write_index(tmp_path_factory.mktemp("served"), drawn))
     yield running
     running.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven by playwright."""
-    yield from chromium()

@@ -7,7 +7,7 @@ from pathlib import Path
 from halation._errors import InputError
 from halation.calibration import Trusts
 from halation.search._fingerprint import fingerprint
-from halation.search._search import CANNOT_TELL
+from halation.search._verdict import CANNOT_TELL
 
 __all__ = ["CALIBRATION", "read_trusts"]
 

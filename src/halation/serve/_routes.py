@@ -147,7 +147,7 @@ class Service:
             captions=int(told.get("captions", 0)),
             calibrated=bool(told.get("calibrated", False)),
             similarity=str(told.get("similarity", "")),
-            notes=[without_folders(str(note)) for note in told.get("notes", ())],
+            notes=[without_folders(str(note), self.live.folders) for note in told.get("notes", ())],
             generation=self.live.generation,
             version=halation.__version__,
             max_k=self.settings.max_k,

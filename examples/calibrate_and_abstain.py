@@ -1,0 +1,57 @@
+"""Calibrate and abstain: from any model's scores to match probabilities, and an honest "nothing here matches".
+
+    python examples/calibrate_and_abstain.py
+
+The scores are made up; what is fitted knows no model. Half of the pictures teach, the other half are asked about.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from halation.calibration import Judged, fit_trust
+
+
+def judged(images: int, seed: int) -> Judged:
+    """Two captions an image: its place in ten dimensions, seen through a noise of which the model's σ knows."""
+    draw = np.random.default_rng(seed)
+    places = draw.normal(size=(images, 10))
+    own = np.repeat(np.arange(images), 2)
+    sigma = 0.42 * np.exp(0.4 * draw.normal(size=len(own)))
+    asked = places[own] + sigma[:, None] * draw.normal(size=(len(own), 10))
+    scores = -((asked[:, None] - places) ** 2).sum(axis=2)
+    return Judged(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma)
+
+
+def main() -> None:
+    trust = fit_trust(judged(300, seed=0)).trust
+    test = judged(300, seed=1)
+
+    print("match probability of each query's three best, a few queries:")
+    for row in range(4):
+        best = np.argsort(-test.scores[row])[:3]
+        said = trust.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
+        marks = ["*" if test.matches[row, item] else " " for item in best]
+        shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(said, marks, strict=True))
+        print(f"  {shown}   (* it matches)")
+
+    print("\nnothing here matches, when the match is taken away, and when it is not:")
+    told = {"there": 0, "gone": 0}
+    for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
+        for kind, left in (("there", scores), ("gone", np.where(matches, -np.inf, scores))):
+            best = np.sort(left)[::-1][: trust.depth]
+            told[kind] += trust.nothing_matches(best, 300, uncertainty=float(sigma))
+    n = len(test)
+    gone, there = (100 * told[kind] / n for kind in ("gone", "there"))
+    print(f"  said of {gone:.0f} % of the queries whose match is gone, and of {there:.0f} % of the others")
+
+    inside, sizes = 0, []
+    for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
+        rows = trust.conformal.rows(scores, float(sigma))
+        inside, sizes = inside + bool(matches[rows].any()), [*sizes, len(rows)]
+    print(f"\nsets that promise to hold the match nine times in ten: it is inside {100 * inside / n:.0f} % of them,")
+    print(f"which have {np.mean(sizes):.1f} of 300 items on average")
+
+
+if __name__ == "__main__":
+    main()

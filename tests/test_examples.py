@@ -1,0 +1,69 @@
+"""Every example runs as a person would run it, and what it prints is worth reading."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def run(name: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=300, env=ONE_THREAD, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(folder.iterdir()), "an example leaves nothing behind"
+    return done.stdout
+
+
+def test_daa_in_your_own_loop_raises_asp_on_unseen_batches(tmp_path: Path) -> None:
+    title, without, with_daa = run("daa_in_your_loop.py", tmp_path).splitlines()
+    assert title.split() == ["weight", "of", "DAA", "R@1", "ASP"]
+    assert float(with_daa.split()[2]) > float(without.split()[2]) + 5
+
+
+def test_the_sharper_of_two_models_is_found_better_beyond_chance(tmp_path: Path) -> None:
+    said = run("evaluate_scores.py", tmp_path)
+    assert "ASP(cider)" in said and "ceiling 100" in said
+    line = next(line for line in said.splitlines() if line.startswith("text → image  R@1"))
+    low, p = re.search(r"\[([+-][\d.]+),.*?([\d.]+)$", line).groups()  # type: ignore[union-attr]
+    assert float(low) > 0 and float(p) < 0.01
+
+
+def test_a_folder_is_trained_on_and_the_vague_caption_is_the_uncertain_one(tmp_path: Path) -> None:
+    said = run("train_on_your_folder.py", tmp_path)
+    assert "240 pictures" in said and "!" not in said.split("epoch")[0]
+    recall = re.search(r"^R@10 +([\d.]+)", said, re.MULTILINE)
+    assert recall and float(recall[1]) > 80  # chance: 43
+    assert re.search(r"least certain caption: “something \w+”", said)
+
+
+def test_a_folder_nobody_described_is_searched_by_words_and_by_a_picture(tmp_path: Path) -> None:
+    said = run("search_pictures.py", tmp_path)
+    asked, unknown, like = said.split("“a red zebra”")[0], *said.split("“a red zebra”")[1].split("like ")
+    assert len(re.findall(r"red_on_blue", asked)) == 3
+    assert "words the model does not know: zebra" in unknown
+    assert len(re.findall(r"green_on_white", like)) >= 3
+
+
+def test_probabilities_abstention_and_sets_hold_what_they_promise(tmp_path: Path) -> None:
+    said = run("calibrate_and_abstain.py", tmp_path)
+    gone, there = map(int, re.search(r"said of (\d+) % .* of (\d+) %", said).groups())  # type: ignore[union-attr]
+    assert gone > 60 > 2 * there
+    inside = int(re.search(r"inside (\d+) %", said)[1])  # type: ignore[index]
+    assert 84 <= inside <= 96
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.name)
+def test_an_example_is_short_and_says_how_it_is_run(script: Path) -> None:
+    text = script.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 110
+    assert f"python examples/{script.name}" in text.split('"""')[1]
+    assert script.name in Path(__file__).read_text(encoding="utf-8"), "no test runs it"

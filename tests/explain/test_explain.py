@@ -84,6 +84,7 @@ def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
     )
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("kind", ["pcme", "pcme words", "point", "pvse", "sgr", "transformer", "gist"])
 def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
     trained = open_run(run_of(kind)).in_detail()

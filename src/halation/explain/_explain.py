@@ -21,6 +21,7 @@ from halation.explain._explanation import Attention, Explanation, Joined
 from halation.explain._influence import cell_influence, word_influence
 from halation.explain._parts import facts_of, name_of, parts_of
 from halation.explain._reading import Reading, read_words
+from halation.explain._shown import signed
 from halation.search import MAX_PIXELS, Search, UnknownItem, read_picture
 from halation.search._eyes import Eyes, device_here
 from halation.search._query import read_query
@@ -98,10 +99,9 @@ def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS
     score = float(towers.similarity(kept, towers.captions([explained.text])))
     if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
         return explained
-    note = (
-        f"looked at again the picture scores {explained.score:.3f}, in the index {score:.3f}: it, or the features the "
-    )
-    return replace(explained, notes=(*explained.notes, f"{note}index was made of, come from another copy"))
+    scores = f"looked at again the picture scores {signed(explained.score)}, in the index {signed(score)}"
+    why = "it, or the features the index was made of, come from another copy"
+    return replace(explained, notes=(*explained.notes, f"{scores}: {why}"))
 
 
 class Explainer:

@@ -41,11 +41,11 @@ def main() -> None:
     found |= {"machine": machine(), "dim": DIM}
     for part in sys.argv[1:] or PARTS:
         found[part] = PARTS[part]()
-    write_text(path, json.dumps(found, indent=1) + "\n")
+        write_text(path, json.dumps(found, indent=1) + "\n")
     print("wrote docs/sizing.json; now: python docs/tables.py")
 
 
-def _rate(work: Callable[[], Any], items: int, seconds: float = 8.0) -> float:
+def _rate(work: Callable[[], Any], items: int, seconds: float = 1.5) -> float:
     """Items a second: the best of some repeats."""
     work()
     taken, began = [], time.process_time()

@@ -10,7 +10,8 @@ from bench.results import Row, markdown
 from halation._files import write_text
 
 PARTS = (
-    "package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index", "serve",
+    "package", "tokenizer", "semantics", "metrics", "evaluation", "losses", "scorers", "training", "index", "hubness",
+    "serve", "report",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Searching: recall, latency, build, load and growth of an index; what hubness correction gains; Milvus."""
+"""Searching: recall, latency, build, load and growth of an index; Milvus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from bench import milvus
 from bench.gallery import Mixture, embedded, normals, whole
 from bench.measuring import peak_mb
 from bench.results import Row
-from halation.evaluation import evaluate
 from halation.gaussian import Gaussian
 from halation.index import Exact, Faiss, Index
 from halation.index._nearest import nearest, overlap
@@ -31,10 +30,9 @@ MILLION, QUERIES, TARGET = 1_000_000, 1000, 0.99
 
 def run() -> Iterator[Row]:
     if embedded() is None:
-        yield Row(GROUP, "recall, latency, hubness, Milvus", "not measured: Flickr8k is not at hand")
+        yield Row(GROUP, "recall, latency, Milvus", "not measured: Flickr8k is not at hand")
         return
     yield from _real()
-    yield from _hubness()
     images, captions = Mixture(whole(0), 32), Mixture(whole(1), 64)
     queries = captions.draw(QUERIES, seed=1)
     yield from _worst()
@@ -74,37 +72,6 @@ def _real() -> Iterator[Row]:
         recall = _recall(index, items, queries)
         shown = f"{recall:.4f} ({_said(index)})"
         yield Row(GROUP, f"recall@10, Flickr8k: {what}", shown, f"bar: {TARGET}", recall / TARGET, 1)
-
-
-def _hubness() -> Iterator[Row]:
-    found = embedded()
-    assert found is not None
-    images, captions, truth = found["test"]
-    banks = found["train"][1], found["train"][0]  # captions ask for images, images for captions
-    sums = {}
-    for kind in (None, "csls", "dual_softmax"):
-        i2t = _all_scores(Index(_names(len(captions)), captions, hubness=kind, queries=banks[1]), images)  # type: ignore[arg-type]
-        t2i = _all_scores(Index(_names(len(images)), images, hubness=kind, queries=banks[0]), captions).T  # type: ignore[arg-type]
-        names = ("R@1", "R@5", "R@10")
-        there = evaluate(i2t, truth, names, resamples=0).i2t
-        back = evaluate(t2i, truth, names, resamples=0).t2i
-        sums[kind] = sum(there[name] + back[name] for name in names)
-        shown = ", ".join(f"{name} {there[name]:.1f}/{back[name]:.1f}" for name in names)
-        against = "" if kind is None else f"without: rsum {sums[None]:.1f}"
-        yield Row(
-            GROUP,
-            f"hubness correction {kind or 'none'}, Flickr8k test, bank: the training queries",
-            f"{shown}, rsum {sums[kind]:.1f}",
-            against,
-            None if kind is None else sums[kind] / sums[None],
-        )
-
-
-def _all_scores(index: Index, queries: Gaussian) -> np.ndarray:
-    found = index.search(queries, len(index))
-    scores = np.empty_like(found.scores)
-    np.put_along_axis(scores, found.rows, found.scores, axis=1)
-    return scores
 
 
 def _latency(index: Index, queries: Gaussian) -> float:

@@ -61,6 +61,13 @@ def run(seconds: float = SECONDS, clients: int = CLIENTS) -> Iterator[Row]:
 def write_index(folder: Path, pictures: int = PICTURES) -> tuple[Path, list[str]]:
     """An index of drawn scenes, and captions to ask it by."""
     draw_scenes(folder / "scenes", train=1, dev=1, test=pictures)
+    run, captions = write_run(folder)
+    embed(run, folder / "scenes", folder / "embedded", split="test")
+    return make_index(folder / "embedded", folder / "index"), captions
+
+
+def write_run(folder: Path) -> tuple[Path, list[str]]:
+    """A run for the scenes in `folder`, its model as it is before training; and the captions it knows."""
     captions = list(read_scenes(folder / "scenes", "test").captions)
     recipe, run = read_recipe("scenes_pcme"), folder / "run"
     run.mkdir()
@@ -69,8 +76,7 @@ def write_index(folder: Path, pictures: int = PICTURES) -> tuple[Path, list[str]
     vocabulary.save(run / "vocabulary.json")
     (run / "config.toml").write_text(to_toml(recipe), encoding="utf-8")
     (run / "run.json").write_text(json.dumps({"feature_dims": [0, 0], "state": "finished"}), encoding="utf-8")
-    embed(run, folder / "scenes", folder / "embedded", split="test")
-    return make_index(folder / "embedded", folder / "index"), captions
+    return run, captions
 
 
 def start(index: Path, port: int = 0) -> tuple[subprocess.Popen[str], str]:

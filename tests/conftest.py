@@ -1,9 +1,12 @@
-"""What several tests share: where the team's data lies, and seeded generators."""
+"""What several tests share: where the team's data lies, seeded generators, a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,3 +47,16 @@ def shared_data() -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20221128)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("browser tests need Chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

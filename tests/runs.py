@@ -31,11 +31,18 @@ weight = 1.0
 """
 
 
-def write_run(folder: Path, *settings: str, recipe: str = TINY, dims: Sequence[int] = (0, 0)) -> Path:
-    """A run whose model knows the words of `layouts.captions_of`. dims: of features, pooled and local."""
+def write_run(
+    folder: Path,
+    *settings: str,
+    recipe: str = TINY,
+    dims: Sequence[int] = (0, 0),
+    captions: Sequence[str] | None = None,
+) -> Path:
+    """A run whose model knows the words of `captions` (`layouts.captions_of`). dims: of features, pooled and local."""
     folder.mkdir(parents=True)
     wanted = parse_recipe(recipe, settings)
-    vocabulary = Vocabulary.build([text for number in range(40) for text in captions_of(number)])
+    known = captions or [text for number in range(40) for text in captions_of(number)]
+    vocabulary = Vocabulary.build(known)
     model = build_model(wanted, vocabulary, (dims[0], dims[1]))
     (folder / "config.toml").write_text(to_toml(wanted), encoding="utf-8")
     vocabulary.save(folder / "vocabulary.json")

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError
+from halation.explain import Attention, Explanation, Part
 from halation.search import Answer, Hit, Item, UnknownItem
 
 Client = Callable[..., Any]
@@ -70,6 +71,9 @@ class WordSearch:
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
         return self.image(self._open(self.item(id).id), k, want, id)
 
+    def warm(self) -> None:
+        """There is nothing to load."""
+
     def __len__(self) -> int:
         return len(self.captions)
 
@@ -103,6 +107,24 @@ class WordSearch:
 
     def _probability(self, score: float) -> float | None:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None
+
+
+def explained(search: WordSearch, id: str, text: str, *, max_pixels: int) -> Explanation:  # noqa: A002
+    """An explanation without a model: a word found in the captions speaks for the picture, another against it."""
+    item, words = search.item(id), tuple(text.split())
+    if not words:
+        raise InputError("the query is empty; say what to look for")
+    said = set().union(*(_words(caption) for caption in item.captions))
+    influence = np.array([0.25 if _words(word) & said else -0.125 for word in words])
+    cells = np.zeros((4, 4))
+    cells[1, 2], cells[3, 0] = 0.5, -0.25
+    parts = (Part("distance of the means", -0.5, "−d²"), Part("spread of the image", -0.25, "−Σσ²"))
+    attention = Attention("mean", ("",), np.full((1, 4, 4), 1 / 16)), Attention("mean", ("",), np.eye(1, len(words)))
+    return Explanation(
+        id, text, "csd", -0.75, parts, {"σ of the image (geometric mean)": 0.1}, 0.5, "of a test", words,
+        (*(True for _ in words[1:]), False), (attention[0],), (attention[1],), cells, influence,
+        search._open(id).convert("RGB"), (16.0, 0.0, 48.0, 64.0), notes=(f"seen in {search.folder}",),
+    )  # fmt: skip
 
 
 def png(width: int, height: int, colour: str | int = "red", mode: str = "RGB") -> bytes:

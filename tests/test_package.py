@@ -19,7 +19,8 @@ SRC = Path(halation.__file__).parent
 # A room imports only from rooms above it. Private modules of the package root are the ground floor.
 ROOMS = [
     "gaussian", "similarity", "semantics", "relevance", "metrics", "evaluation", "distributed", "losses", "encoders",
-    "data", "training", "calibration", "index", "report", "config", "build", "search", "studies", "serve", "cli",
+    "data", "training", "calibration", "index", "config", "build", "search", "explain", "report", "interchange",
+    "studies", "serve", "cli",
 ]  # fmt: skip
 
 

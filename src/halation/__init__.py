@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from halation._errors import HalationError, InputError, MissingExtra
     from halation.evaluation import Report, compare, evaluate
     from halation.gaussian import Gaussian
+    from halation.interchange import from_pretrained
     from halation.relevance import Truth
     from halation.semantics import caption_relevance
 
@@ -45,6 +46,7 @@ __all__ = [
     "distributed",
     "evaluate",
     "evaluation",
+    "from_pretrained",
     "gaussian",
     "losses",
     "metrics",
@@ -68,6 +70,7 @@ __getattr__, __dir__ = lazy(
         "distributed": "halation.distributed",
         "evaluate": "halation.evaluation",
         "evaluation": "halation.evaluation",
+        "from_pretrained": "halation.interchange",
         "gaussian": "halation.gaussian",
         "losses": "halation.losses",
         "metrics": "halation.metrics",

@@ -61,7 +61,10 @@ def test_the_first_few_hold_a_match_as_often_as_promised(fitted: Fitted) -> None
     assert trust.within([], asked.gallery, sigma) is None
     leaning = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=1.0)))
     assert leaning.within(scores[order], 151, sigma) is None is leaning.within(scores[order], 150)
+    assert "fitted among 150 items, and it does not hold among 151" in str(leaning.no_promise(151))
+    assert leaning.no_promise(150) is None
     flat = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=0.0)))
+    assert flat.no_promise(151) is None
     assert flat.within(scores[order], 151, sigma) is not None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halation.cli import main
+from halation.cli import _demo, main
 from worlds import sample_scores, sample_truth
 
 
@@ -283,3 +283,11 @@ def test_the_demo_draws_trains_compares_and_can_be_searched(
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run([sys.executable, "-m", "halation", "--version"], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("halation ")
+
+
+def test_the_demo_names_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/halation", "demo"])
+    monkeypatch.setattr("halation.cli._demo.which", lambda name: None)
+    assert _demo._called() == ".venv/bin/halation"
+    monkeypatch.setattr("halation.cli._demo.which", lambda name: "/usr/bin/halation")
+    assert _demo._called() == "halation"

@@ -11,6 +11,7 @@ import torch
 from halation import InputError, similarity
 from halation.gaussian import Gaussian
 from halation.index import Hubness, Index
+from halation.index._table import Table
 from index_contract import some_clouds
 
 NAMES = [f"i{number}" for number in range(60)]
@@ -93,6 +94,20 @@ def test_a_hub_no_longer_answers_every_query() -> None:
     assert right(None) < 0.6
     assert right("csls") > 0.8
     assert right("dual_softmax") > 0.8
+
+
+def test_what_was_taken_off_is_read_without_the_gaussians(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(NAMES, some_clouds(60, 1), hubness="csls")
+    take, read = Table.take, []
+
+    def taken(table: Table, positions: np.ndarray, columns: object = None) -> object:
+        found = take(table, positions, columns)  # type: ignore[arg-type]
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(Table, "take", taken)
+    assert np.isfinite(index.search(some_clouds(2, 2), 60).own).all()
+    assert read == ["penalty"]
 
 
 def test_without_queries_the_items_are_their_own_bank() -> None:

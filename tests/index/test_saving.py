@@ -22,6 +22,7 @@ from halation import InputError, similarity
 from halation.gaussian import Gaussian
 from halation.index import Exact, Faiss, Index
 from halation.index._mapped import read_mapped, write_arrays
+from halation.index._store import Store
 from index_contract import some_clouds
 
 QUERIES = some_clouds(4, 9)
@@ -107,6 +108,26 @@ def test_loading_maps_and_copies_nothing(tmp_path: Path) -> None:
 
 def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_a_few_names_are_looked_up_without_the_names_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["a", "b", "ab", "ba", "aab", "ü", "a/ü.jpg", "b/ü.jpg", "狗", "b狗", "x" * 300]
+    index = Index(names, some_clouds(len(names), 1))
+    index.remove(["b"])  # what is gone is not found, and what follows it moves up
+    index.save(tmp_path / "idx")
+    names.remove("b")
+    loaded = Index.load(tmp_path / "idx")
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "key_of", lambda store: pytest.fail("the names of all were made"))
+        assert [*loaded.rows(names[::-1])] == [*range(len(names))][::-1]
+        assert all(name in loaded for name in names)
+        for other in ("b", "", "aa", "\ud800", "a/ü.jpgb", "x" * 299, 3, None):
+            assert other not in loaded
+        with pytest.raises(InputError, match="there is no item 'b' among the 10"):
+            loaded.rows(["a", "b"])
+    loaded.remove(["ab"])
+    loaded.add(["b"], some_clouds(1, 2))
+    assert "b" in loaded and "ab" not in loaded and loaded.names(loaded.rows(["狗", "b"])) == ["狗", "b"]
 
 
 def test_who_reads_the_old_one_keeps_it(tmp_path: Path) -> None:

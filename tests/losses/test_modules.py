@@ -31,6 +31,7 @@ MODULES: dict[str, tuple[nn.Module, str]] = {
     "Uniformity": (losses.Uniformity(3), "scale=3"),
     "Diversity": (losses.Diversity(), ""),
     "MMD": (losses.MMD(1), "gamma=1"),
+    "Spread": (losses.Spread(2), "scale=2"),
 }
 
 

@@ -169,6 +169,7 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
     scenes = tmp_path / "scenes"
     draw_scenes(scenes, train=80, dev=40, test=60)
     settings = ["train.epochs=1", "image.size=16", "image.dim=16", "text.hidden=16", "text.dim=16", "model.dim=16"]
+    settings += ["data.dev_images=15"]
     train_recipe(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
     study = trust_study(scenes, tmp_path / "run", data, trained, splits=4, relevances=("cider",))
     files = study.write(tmp_path / "out")
@@ -176,6 +177,7 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
     assert all(path.stat().st_size for path in files)
     page = files[0].read_text()
     assert not any(caption in page for caption in read_scenes(scenes, "test").captions)
+    assert "fitted on 25 dev images" in page  # early stopping looked at the others
     document = json.loads(files[1].read_text())
     assert [(one["world"], one["direction"]) for one in document["measured"]] == [
         ("scenes", "t2i"), ("scenes", "i2t"), ("Flickr8k", "t2i"), ("Flickr8k", "i2t"),

@@ -222,6 +222,9 @@ class Sure:
     def within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
         return 2 if gallery == 16 else None
 
+    def no_promise(self, gallery: int) -> str | None:
+        return None if gallery == 16 else "so many hold no promise"
+
     def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
         return self.tells
 
@@ -278,13 +281,20 @@ class TestTrust:
         ]
         assert not trusted.text("a red dog").notes
 
+    def test_of_words_it_does_not_know_it_says_that_alone(self, trusted: Search) -> None:
+        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        answer = dumb.text("zzzzz", k=14)
+        assert answer.nothing and answer.ambiguity is None is answer.within
+        assert {hit.probability for hit in answer.hits} == {None}
+        assert len(answer.notes) == 1 and "knows none of these words" in answer.notes[0]
+
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
         like = trusted.image(picture, want="images")
         assert like.hits[0].probability is None and not like.nothing and not like.notes
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
-        assert said.notes == ["far from the gallery of the fit"]
+        assert said.notes == ["far from the gallery of the fit", "so many hold no promise"]
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "version"])
@@ -444,6 +454,26 @@ class TestReplacing:
         with pytest.raises(ZeroDivisionError):
             make_index(index.parent / "emb", out, backend="milvus", uri=uri)
         assert there() == second and open_search(out).text("a dog").hits
+
+    def test_milvus_keeps_the_new_collections_when_dropping_the_old_ones_is_interrupted(
+        self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("pymilvus")
+        pytest.importorskip("milvus_lite")
+        uri, out = str(tmp_path / "all.db"), tmp_path / "idx"
+        make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        old = items_of(out)
+
+        def interrupted(_: Path) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(_make_index, "drop_saved", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_index(index.parent / "emb", out, backend="milvus", uri=uri)
+        assert items_of(out) != old
+        found = open_search(out)
+        assert found.text("a dog").hits
+        found.close()
 
     def test_one_that_fails_leaves_what_another_made_meanwhile(
         self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,16 +48,3 @@ def server(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     running = Server(write_index(tmp_path_factory.mktemp("served"), drawn))
     yield running
     running.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven by playwright."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("browser tests need Chromium: apt-get install chromium")
-    with sync_api.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()

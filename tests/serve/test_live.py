@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import halation.search
 from halation._errors import InputError
+from halation.serve import create_app
 from halation.serve._live import Live, Searcher
 from halation.serve._observed import Observed
-from halation.serve._refusals import Refusal
+from halation.serve._refusals import Refusal, without_folders
 from serving import WordSearch, scenes
 
 
@@ -72,6 +74,19 @@ def test_an_index_that_does_not_close_is_no_reason_to_fail(
     assert "an old index was not closed" in caplog.text
 
 
+def test_an_index_is_served_when_all_it_needs_is_loaded(
+    opened: list[Closing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following, warmed = iter(opened), []
+    for search in opened:
+        search.warm = lambda search=search: warmed.append(search)  # type: ignore[attr-defined]
+    monkeypatch.setattr(halation.search, "open_search", lambda folder, run: next(following), raising=False)
+    app = create_app(tmp_path)
+    assert warmed == opened[:1]
+    asyncio.run(app.state.live.reload())
+    assert warmed == opened[:2] and app.state.live.current is opened[1]
+
+
 def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
     opened: list[Closing], tmp_path: Path
 ) -> None:
@@ -84,3 +99,19 @@ def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
     with pytest.raises(Refusal) as refusal:
         asyncio.run(live.reload())
     assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("{} is not there", "the run is not there"),
+        ("made by the run {}, which is not there", "made by the run the run, which is not there"),
+        ("{}/items.sqlite holds no a/b", "items.sqlite holds no a/b"),
+        ("copy {} and {}; a/b stays", "copy the run and the run; a/b stays"),
+        ('cannot open "{}"', 'cannot open "the run"'),
+    ],
+)
+@pytest.mark.parametrize("above", ["of ann and bob/all", "Ann's pictures", "pictures (2)", "plain"])
+def test_folders_whose_names_hold_spaces_are_hidden_wherever_they_lie(said: str, wanted: str, above: str) -> None:
+    path = f"/mnt/a disk/{above}/the run"
+    assert without_folders(said.replace("{}", path)) == wanted

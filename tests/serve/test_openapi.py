@@ -18,8 +18,8 @@ schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 def test_every_endpoint_is_described_with_its_limits(client: Client) -> None:
     document = client(max_k=42).get("/openapi.json").json()
     assert set(document["paths"]) == {
-        "/search", "/search/image", "/items", "/items/{id}", "/items/{id}/image", "/items/{id}/alike", "/about",
-        "/health", "/metrics", "/session", "/reload",
+        "/search", "/search/image", "/explain", "/items", "/items/{id}", "/items/{id}/image", "/items/{id}/alike",
+        "/about", "/health", "/metrics", "/session", "/reload",
     }  # fmt: skip
     parts = document["components"]["schemas"]
     assert parts["TextQuery"]["properties"]["k"]["maximum"] == 42
@@ -54,4 +54,5 @@ def test_schemathesis_finds_no_error_of_ours(server: Server) -> None:
     assert {200, 422} <= seen["POST /search"] and {200, 422} <= seen["GET /items"]
     assert 404 in seen["GET /items/{id}"] and 404 in seen["GET /items/{id}/image"]
     assert {415, 422} <= seen["POST /search/image"]
+    assert {404, 422} <= seen["POST /explain"]
     assert server.ask("a red star").status_code == 200

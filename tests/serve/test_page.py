@@ -396,3 +396,55 @@ def test_large_uploads_are_stopped_before_they_are_sent(opened: Open, server: Se
     content = png(10, 10) + bytes(2**21)
     page.locator("#file").set_input_files({"name": "huge.png", "mimeType": "image/png", "buffer": content})
     expect(page.get_by_role("alert").first).to_contain_text("huge.png has 2.0 MB; this server takes at most 1.0 MB.")
+
+
+def test_why_a_picture_was_found_is_shown_over_it_and_beside_it(opened: Open, search: WordSearch) -> None:
+    page = opened("/?q=red+star+zebras")
+    page.locator(".card[data-id]").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Why this picture?").press("Enter")
+    panel = dialog.get_by_role("region", name="Why this picture?")
+    expect(panel.locator(".chip-word > span:first-child")).to_have_text(["red", "star", "zebras"])
+    expect(panel.locator(".chip-word.for small").first).to_have_text("0.250")
+    expect(panel.locator(".chip-word.against").last).to_contain_text("zebras−0.125 (not known to the model)")
+    expect(panel.get_by_role("list", name="Parts of the score").locator("li")).to_have_text(
+        ["distance of the means−0.500", "spread of the image−0.250", "score−0.750"]
+    )
+    chosen = panel.get_by_role("button", name="Influence")
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    expect(chosen).to_be_focused()
+    inside = """() => {
+        const place = part => document.querySelector(part).getBoundingClientRect();
+        const [sheet, image] = [place(".heat"), place(".whole img")];
+        return [(sheet.left - image.left) / image.width, sheet.width / image.width, sheet.height / image.height];
+    }"""
+    assert page.evaluate(inside) == pytest.approx([0.25, 0.5, 1.0], abs=0.01)  # what the model sees: the middle half
+    colour = """([x, y]) => {
+        const canvas = document.querySelector(".heat");
+        return [...canvas.getContext("2d").getImageData(x * canvas.width, y * canvas.height, 1, 1).data];
+    }"""
+    red, blue = page.evaluate(colour, [0.625, 0.375]), page.evaluate(colour, [0.125, 0.875])
+    assert red[0] > 150 > red[2] and blue[2] > 120 > blue[0] and red[3] > blue[3] > 40
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_timeout(200)
+    assert page.evaluate(inside) == pytest.approx([0.25, 0.5, 1.0], abs=0.01)
+    panel.get_by_role("button", name="Mean").click()
+    expect(panel.locator(".chip-word small")).to_have_text(["100 %", "0 %", "0 %"])
+    page.keyboard.press("ArrowRight")  # the next picture has not been asked about
+    expect(page.locator(".heat")).to_have_count(0)
+    expect(dialog.get_by_role("button", name="Why this picture?")).to_be_visible()
+
+
+def test_why_is_asked_of_words_only_and_says_what_went_wrong(opened: Open) -> None:
+    page = opened()
+    page.locator(".tile").first.click()
+    expect(page.get_by_role("button", name="Find pictures like it")).to_be_visible()
+    assert page.get_by_role("button", name="Why this picture?").count() == 0
+    page.keyboard.press("Escape")
+    page.fill("#query", "star")
+    page.route("**/explain", lambda route: route.fulfill(status=503, json={"error": "the server is busy"}), times=1)
+    page.locator(".card[data-id]").first.click()
+    page.get_by_role("button", name="Why this picture?").click()
+    expect(page.get_by_role("alert").filter(has_text="The server is busy.")).to_be_visible()
+    page.get_by_role("button", name="Why this picture?").click()
+    expect(page.locator(".chip-word")).to_have_count(1)

@@ -46,12 +46,18 @@ def build_loader(model: Model, dataset: Dataset) -> Loader:
     return Loader(dataset, getattr(image, "preprocess", None), text.tokenize)
 
 
-def build_model(recipe: Recipe, vocabulary: Vocabulary, dims: tuple[int, int] = (0, 0)) -> Model:
-    """The model, with weights drawn from `train.seed`. dims: of the precomputed features, pooled and local."""
+def build_model(
+    recipe: Recipe, vocabulary: Vocabulary, dims: tuple[int, int] = (0, 0), vectors: Tensor | None = None
+) -> Model:
+    """The model, with weights drawn from `train.seed`.
+
+    dims      of the precomputed features, pooled and local
+    vectors   to begin with instead of those the recipe names, which are then not read
+    """
     with torch.random.fork_rng():
         torch.manual_seed(recipe.train.seed)
         image = _IMAGES[one_of(recipe.image.backbone, _IMAGES, "image.backbone")](recipe, dims)
-        text = _TEXTS[one_of(recipe.text.backbone, _TEXTS, "text.backbone")](recipe, vocabulary)
+        text = _TEXTS[one_of(recipe.text.backbone, _TEXTS, "text.backbone")](recipe, vocabulary, vectors)
         build = _HEADS[one_of(recipe.model.head, _HEADS, "model.head")]
         heads, compare = build(recipe, image, text), _compare(recipe)
         if recipe.model.gist:
@@ -90,7 +96,7 @@ def _hub_image(recipe: Recipe, dims: tuple[int, int]) -> nn.Module:
     return encoders.HubImage(_named(recipe.image.name, "image.name"), trainable=recipe.image.trainable)
 
 
-def _hub_text(recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+def _hub_text(recipe: Recipe, vocabulary: Vocabulary, vectors: Tensor | None) -> nn.Module:
     return encoders.HubText(_named(recipe.text.name, "text.name"), trainable=recipe.text.trainable)
 
 
@@ -115,19 +121,19 @@ def frozen_backbone(name: str) -> nn.Module:
     return encoders.HubImage(name, trainable=False).eval()
 
 
-def _vectors(recipe: Recipe, vocabulary: Vocabulary) -> Tensor | None:
-    if not recipe.text.vectors:
-        return None
+def _vectors(recipe: Recipe, vocabulary: Vocabulary, given: Tensor | None) -> Tensor | None:
+    if given is not None or not recipe.text.vectors:
+        return given
     return encoders.vectors_for(vocabulary, recipe.text.vectors, torch.Generator().manual_seed(recipe.train.seed))
 
 
-def _words_gru(recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+def _words_gru(recipe: Recipe, vocabulary: Vocabulary, vectors: Tensor | None) -> nn.Module:
     text, by_parts = recipe.text, recipe.model.head in _SCORERS
     return encoders.WordsGRU(
         vocabulary,
         text.dim,
         text.hidden,
-        _vectors(recipe, vocabulary),
+        _vectors(recipe, vocabulary, vectors),
         text.dropout,
         local="states" if by_parts else "words",
         merge="mean" if by_parts else "concat",
@@ -135,26 +141,28 @@ def _words_gru(recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
     )
 
 
-def _words(kind: Any, recipe: Recipe, vocabulary: Vocabulary) -> nn.Module:
+def _words(kind: Any, recipe: Recipe, vocabulary: Vocabulary, vectors: Tensor | None) -> nn.Module:
     text = recipe.text
-    built: nn.Module = kind(vocabulary, text.dim, _vectors(recipe, vocabulary), text.dropout, trainable=text.trainable)
+    built: nn.Module = kind(
+        vocabulary, text.dim, _vectors(recipe, vocabulary, vectors), text.dropout, trainable=text.trainable
+    )
     return built
 
 
-_TEXTS: dict[str, Callable[[Recipe, Vocabulary], nn.Module]] = {
-    "pooled_words": lambda recipe, vocabulary: _words(encoders.PooledWords, recipe, vocabulary),
-    "words_and_sentence": lambda recipe, vocabulary: _words(encoders.WordsAndSentence, recipe, vocabulary),
+_TEXTS: dict[str, Callable[[Recipe, Vocabulary, Tensor | None], nn.Module]] = {
+    "pooled_words": lambda *given: _words(encoders.PooledWords, *given),
+    "words_and_sentence": lambda *given: _words(encoders.WordsAndSentence, *given),
     "words_gru": _words_gru,
-    "small_transformer": lambda recipe, vocabulary: encoders.SmallTransformer(
+    "small_transformer": lambda recipe, vocabulary, vectors: encoders.SmallTransformer(
         vocabulary,
         recipe.text.dim,
         recipe.text.layers,
         recipe.text.heads,
-        _vectors(recipe, vocabulary),
+        _vectors(recipe, vocabulary, vectors),
         word_dropout=recipe.text.dropout,
         trainable=recipe.text.trainable,
     ),
-    "minilm": lambda recipe, vocabulary: encoders.MiniLMText(trainable=recipe.text.trainable),
+    "minilm": lambda recipe, vocabulary, vectors: encoders.MiniLMText(trainable=recipe.text.trainable),
     "hub": _hub_text,
 }
 
@@ -280,6 +288,7 @@ _TERMS: dict[str, Callable[[Recipe], nn.Module]] = {
     "daa": _daa,
     "smooth_ap": lambda recipe: training.Scored(losses.SmoothAP(recipe.loss.smooth_ap.temperature)),
     "kl": lambda recipe: training.KL(),
+    "spread": lambda recipe: training.Spread(recipe.loss.spread.scale),
     "uniformity": lambda recipe: training.Uniformity(),
     "diversity": lambda recipe: training.Diversity(),
     "mmd": lambda recipe: training.MMD(),

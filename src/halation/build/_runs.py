@@ -8,6 +8,8 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._files import write_text
@@ -20,10 +22,14 @@ from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
 from halation.training import Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
 
-__all__ = ["Trained", "open_run", "train_recipe"]
+__all__ = ["PROJECTION", "Trained", "open_run", "train_recipe"]
 
+PROJECTION = "projection.safetensors"
+"""How the cells of a run's features were made smaller, so that it can look at new pictures."""
+
+_TABLE = "table.embedding.weight"
 _CONFIG, _VOCABULARY = "config.toml", "vocabulary.json"
-_LEFT = (_CONFIG, _VOCABULARY, "run.json", "metrics.jsonl")  # of a run that ended before it had weights
+_LEFT = (_CONFIG, _VOCABULARY, PROJECTION, "run.json", "metrics.jsonl")  # of a run that ended before it had weights
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,8 @@ def train_recipe(
             if here.first:
                 write_text(run.folder / _CONFIG, to_toml(recipe))
                 vocabulary.save(run.folder / _VOCABULARY)
+                if train_set.features is not None and train_set.features.projection is not None:
+                    train_set.features.projection.save(run.folder / PROJECTION)
             here.same(None)  # nobody reads the folder before it is there
             tell(
                 f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; "
@@ -150,13 +158,19 @@ def open_run(folder: str | os.PathLike[str]) -> Trained:
         raise InputError(f"{run.folder} holds no model.safetensors; is it a run's folder, and did an epoch finish?")
     recipe = read_recipe(run.folder / _CONFIG)
     dims = run.about().get("feature_dims", (0, 0))
-    model = build_model(recipe, Vocabulary.load(run.folder / _VOCABULARY), (int(dims[0]), int(dims[1])))
-    _load(model, run.model_file)
+    vocabulary, found = Vocabulary.load(run.folder / _VOCABULARY), load_tensors(run.model_file)
+    model = build_model(recipe, vocabulary, (int(dims[0]), int(dims[1])), _word_vectors(found, len(vocabulary)))
+    _load(model, found, run.model_file)
     return Trained(run.folder, recipe, model.eval())
 
 
-def _load(model: Model, path: Path) -> None:
-    found = load_tensors(path)
+def _word_vectors(found: dict[str, Tensor], rows: int) -> Tensor | None:
+    """The table of words among a model's weights: what it began from need not be on this machine any more."""
+    table = next((value for name, value in found.items() if name.endswith(_TABLE)), None)
+    return table if table is not None and table.ndim == 2 and len(table) == rows else None
+
+
+def _load(model: Model, found: dict[str, Tensor], path: Path) -> None:
     wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     given = {name: tuple(value.shape) for name, value in found.items()}
     wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))

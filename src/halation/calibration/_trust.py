@@ -95,10 +95,20 @@ class Trust:
         conformal, shape = self.conformal, self.conformal.shape
         if not len(best) or (shape.slope != 0 and not (uncertainty or 0) > 0):
             return None
-        if gallery > conformal.gallery and shape.lean > 0:
+        if self.no_promise(gallery) is not None:
             return None
         inside = len(conformal.rows(best, uncertainty))
         return inside if inside < len(best) or inside == gallery else None
+
+    def no_promise(self, gallery: int) -> str | None:
+        """Why nothing is said of how many hold a match in a gallery of this size; None where `within` may say it."""
+        fitted = self.conformal.gallery
+        if gallery <= fitted or self.conformal.shape.lean == 0:
+            return None
+        return (
+            f"how many of the first hold a match is not said: that was fitted among {fitted:,} items, and it does not "
+            f"hold among {gallery:,}"
+        )
 
     def note(self, gallery: int) -> str | None:
         """What to say beside probabilities in a gallery of this size, if anything."""

@@ -14,7 +14,7 @@ import typer
 import halation
 from halation._errors import HalationError, InputError
 from halation._progress import Progress
-from halation.cli import _search, _serve
+from halation.cli import _explain, _export, _report, _search, _serve
 from halation.cli._calibrate import add_verbs as add_calibrate
 from halation.cli._console import fail, print_line, progress_bar
 
@@ -254,7 +254,10 @@ def demo(
     print(text)
 
 
+_report.add_verbs(app)
 _search.add_verbs(app)
+_explain.add_verbs(app)
+_export.add_verbs(app)
 _serve.add_verbs(app)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 
@@ -44,13 +46,20 @@ def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: 
         lines += ["", *(_uncertainty(name, model, folder) for name, model in trained.items())]
     first = out / f"{world}_pcme_daa"
     index = _indexed(first, folder, out / "index", progress, tell)
-    lines += ["", f"runs: {out}   every metric: halation evaluate {first} --data {folder}"]
+    verb = _called()
+    lines += ["", f"runs: {out}   every metric: {verb} evaluate {first} --data {folder}"]
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
     lines += [
-        f'search its test images: halation search {index} "{words}"',
-        f"in the browser: halation serve {index}   (or: make serve)",
+        f'search its test images: {verb} search {index} "{words}"',
+        f"in the browser: {verb} serve {index}   (or: make serve)",
     ]
     return "\n".join(lines)
+
+
+def _called() -> str:
+    """What to type for this command: `make demo` runs it from an environment that no shell has entered."""
+    here = Path(sys.argv[0])
+    return str(here) if here.name == "halation" and which("halation") is None else "halation"
 
 
 def _indexed(run: Path, folder: Path, index: Path, progress: Progress, tell: Tell) -> Path:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from halation._errors import InputError
+from halation._errors import InputError, one_of
 from halation.cli._console import progress_bar
 
 if TYPE_CHECKING:
+    from halation.index import HubnessKind
     from halation.search import Answer, Embeddings, Hit
 
 __all__ = ["add_verbs"]
 
 _WIDTH = 60  # of what is shown of a caption
 _BAR = 10
+_HUBNESS: dict[str, HubnessKind] = {"csls": "csls", "dual-softmax": "dual_softmax"}
 
 
 def embed(
@@ -74,14 +76,23 @@ def index(
     backend: Annotated[str, typer.Option(help="auto, exact, faiss or milvus.")] = "auto",
     uri: Annotated[str | None, typer.Option(help="Of a Milvus server, with --backend milvus.")] = None,
     recall: Annotated[float, typer.Option(help="Share of the ten best an approximate backend must find.")] = 0.99,
+    hubness: Annotated[
+        str | None, typer.Option(help="csls or dual-softmax: items that are near to every query lose what they gain.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="Embeddings of queries like those to come; default: the collection's captions.")
+    ] = None,
 ) -> None:
     """Index embeddings, to search them."""
     from halation.search import make_index
 
-    start = time.monotonic()
+    start, kind = time.monotonic(), _HUBNESS[one_of(hubness, _HUBNESS, "hubness correction")] if hubness else None
     with progress_bar() as progress:
-        made = make_index(embeddings, out, backend=backend, uri=uri, recall=recall, progress=progress)
-    print(f"{made}: indexed in {time.monotonic() - start:.1f} s")
+        made = make_index(
+            embeddings, out, backend=backend, uri=uri, recall=recall, hubness=kind, queries=queries, progress=progress
+        )
+    fair = f", hubs corrected by {hubness}" if hubness else ""
+    print(f"{made}: indexed in {time.monotonic() - start:.1f} s{fair}")
     print(f'next: halation search {made} "what to look for"   or: halation serve {made}')
 
 

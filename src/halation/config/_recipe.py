@@ -23,6 +23,7 @@ __all__ = [
     "Sigmoid",
     "SmoothAP",
     "SoftContrastive",
+    "Spread",
     "Term",
     "Text",
     "Triplet",
@@ -164,6 +165,13 @@ class SmoothAP(Term):
 
 
 @dataclass(frozen=True)
+class Spread(Term):
+    """σ as the temperature of retrieval; teaches σ alone."""
+
+    scale: float = 50.0  # where the learnt scale begins
+
+
+@dataclass(frozen=True)
 class Loss:
     """The sum of the terms with a weight."""
 
@@ -175,6 +183,7 @@ class Loss:
     daa: DAA = field(default_factory=DAA)
     smooth_ap: SmoothAP = field(default_factory=SmoothAP)
     kl: Term = field(default_factory=Term)
+    spread: Spread = field(default_factory=Spread)
     uniformity: Term = field(default_factory=Term)
     diversity: Term = field(default_factory=Term)
     mmd: Term = field(default_factory=Term)
@@ -204,9 +213,8 @@ class Recipe:
 _POSITIVE = {
     "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.heads",
     "model.sim_dim", "model.steps", "model.gist_temperature", "model.gist_share", "loss.infonce.temperature",
-    "loss.sigmoid.scale",
-    "loss.soft_contrastive.scale",
-    "loss.soft_contrastive.samples", "loss.csd.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",
+    "loss.sigmoid.scale", "loss.soft_contrastive.scale", "loss.soft_contrastive.samples", "loss.csd.scale",
+    "loss.spread.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",
 }  # fmt: skip
 _ANY = {
     "model.log_sigma", "loss.sigmoid.shift", "loss.soft_contrastive.shift", "loss.csd.shift",

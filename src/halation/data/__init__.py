@@ -21,6 +21,7 @@ from halation.data._findings import FeatureFindings, Findings, SplitFindings
 from halation.data._loader import Items, Loader
 from halation.data._open import open_dataset
 from halation.data._photos import Photos
+from halation.data._projection import Projection
 from halation.data._scenes_draw import draw_scenes
 from halation.data._scenes_files import Scenes, read_scenes, vagueness
 from halation.data._scenes_world import Object, Scene, true_of
@@ -36,6 +37,7 @@ __all__ = [
     "Loader",
     "Object",
     "Photos",
+    "Projection",
     "Rows",
     "Scene",
     "Scenes",

@@ -15,6 +15,7 @@ from torch import Tensor
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json, read_lines, read_npy
 from halation.data._features import MEMORY, FeatureStore, Rows
+from halation.data._projection import Projection
 
 __all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "POOLED", "open_features"]
 
@@ -68,7 +69,10 @@ def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
         if len(same) > 1:
             raise InputError(f"{source}: {same[0].name} or {same[1].name}? Name a file, or what its name begins with")
     pooled, local = (_rows(kinds[dims][0], memory) if dims in kinds else None for dims in (2, 3))
-    return FeatureStore(pooled, local, names=_names(files[0].parent / NAMES), source=str(source))
+    names = _names(files[0].parent / NAMES)
+    params = _params(kinds[3][0]) if 3 in kinds else None
+    projection = None if params is None else Projection.read(params)
+    return FeatureStore(pooled, local, names=names, source=str(source), projection=projection)
 
 
 def _rows(file: Path, memory: int) -> Rows:
@@ -80,21 +84,27 @@ def _rows(file: Path, memory: int) -> Rows:
 
 
 def _scale(file: Path, array: Any) -> Tensor:
-    beside = [path for path in file.parent.glob("*_params.npz") if file.stem.startswith(path.stem[: -len("_params")])]
-    if not beside:
+    beside = _params(file)
+    if beside is None:
         raise InputError(f'{file} holds {array.dtype} but no {file.stem}_params.npz with its "scale" is beside it')
     try:
-        with np.load(beside[0], allow_pickle=False) as params:
+        with np.load(beside, allow_pickle=False) as params:
             scale = params["scale"].astype(np.float32)
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f'{beside[0]}: no readable "scale" ({error}); it turns {file.name} into numbers') from None
+        raise InputError(f'{beside}: no readable "scale" ({error}); it turns {file.name} into numbers') from None
     try:
         fits = np.broadcast_shapes(scale.shape, array.shape[1:]) == array.shape[1:]
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f'{beside[0]}: "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}')
+        raise InputError(f'{beside}: "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}')
     return torch.from_numpy(scale)
+
+
+def _params(file: Path) -> Path | None:
+    """What says how an array was made smaller."""
+    found = (path for path in file.parent.glob("*_params.npz") if file.stem.startswith(path.stem[: -len("_params")]))
+    return next(found, None)
 
 
 def _names(file: Path) -> list[str] | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
+from halation.data._projection import Projection
 from halation.encoders._features import Features
 
 __all__ = ["FeatureStore", "Rows"]
@@ -87,10 +88,12 @@ class FeatureStore:
         names: Sequence[str] | None = None,
         source: str = "features",
         corrupt: Sequence[str] = (),
+        projection: Projection | None = None,
     ) -> None:
         self.pooled, self.local = pooled, local
         self.names = None if names is None else tuple(names)
         self.source, self.corrupt = source, tuple(corrupt)
+        self.projection = projection  # of a backbone's cells to these, where they were made smaller
         self._check()
 
     def _check(self) -> None:
@@ -151,6 +154,7 @@ class FeatureStore:
             names=None if self.names is None else [self.names[row] for row in wanted],
             source=self.source,
             corrupt=self.corrupt,
+            projection=self.projection,
         )
 
     def pooled_only(self) -> FeatureStore:

@@ -30,6 +30,18 @@ class GeneralisedPool(nn.Module):
         self.linear = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        weights, falling, _ = self._sorted(x, mask)
+        if mask is not None:
+            falling = falling.masked_fill(falling == -torch.inf, 0)
+        return (falling @ weights.to(falling.dtype).unsqueeze(2)).squeeze(2)
+
+    def shares(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What each cell weighs in each dimension, (B, d, cells): forward is Σ_cells shares · x."""
+        weights, falling, order = self._sorted(x, mask)
+        return torch.zeros_like(falling).scatter(2, order, weights.to(falling).unsqueeze(1).expand_as(falling))
+
+    def _sorted(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of the places (1 or B, cells), the cells of each dimension, largest first, and which they are."""
         cells = x.shape[1]
         if mask is None:
             weights = self._weights(torch.tensor([cells]), cells)
@@ -37,10 +49,8 @@ class GeneralisedPool(nn.Module):
             x = x.masked_fill(~mask.unsqueeze(2), -torch.inf)
             counts, which = torch.unique(mask.sum(dim=1), return_inverse=True)
             weights = self._weights(counts.cpu(), cells)[which]
-        falling = x.transpose(1, 2).sort(dim=2, descending=True).values  # (B, d, cells)
-        if mask is not None:
-            falling = falling.masked_fill(falling == -torch.inf, 0)
-        return (falling @ weights.to(falling.dtype).unsqueeze(2)).squeeze(2)
+        falling, order = x.transpose(1, 2).sort(dim=2, descending=True)  # (B, d, cells)
+        return weights, falling, order
 
     def _weights(self, counts: Tensor, cells: int) -> Tensor:
         """counts (u,) on the host → weights (u, cells), 0 beyond each count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from torch import Tensor, nn
 
 from halation.encoders._attention import local_of, unit
 from halation.encoders._features import Features, Parts
@@ -32,3 +32,7 @@ class PartsHead(nn.Module):
     def forward(self, features: Features) -> Parts:
         local = self.fc(self.dropout(local_of(features, "PartsHead")))
         return Parts(unit(local), features.mask)
+
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """Empty: who attends to what, the scorer decides (`SGR.attentions`)."""
+        return {}

@@ -122,6 +122,14 @@ class PCMEHead(nn.Module):
             log_std = log_std + self.spread_fc(attended[:, 0])
         return Gaussian.from_log_std(normalize(self.mean_norm(mean), dim=1), log_std)
 
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """What each cell weighs in the mean and in the spread, (B, 1, cells) each; empty without local features."""
+        if not self.local_dim:
+            return {}
+        local = local_of(features, "PCMEHead")
+        pools = {"mean": self.mean_attention, "spread": self.spread_attention}
+        return {name: pool(local, features.mask)[1] for name, pool in pools.items()}
+
     def _dropped(self, features: Features) -> Features:
         if not (self.training and self.dropout.p):
             return features

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 from halation._errors import one_of
 from halation.encoders._attention import local_of, masked_mean
@@ -68,6 +68,25 @@ class PCMEPPHead(nn.Module):
         mean = self._pooled(features, self.mean_fc, "mean_pool")
         log_var = self._pooled(self.spread(features), self.spread_fc, "spread_pool")
         return Gaussian(normalize(mean, dim=1), self.spread_norm(log_var))
+
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """What each cell weighs in the mean and in the log-variance, averaged over the dimensions: (B, 1, cells) each.
+
+        Pooling by size has no attention of its own: in each dimension a cell has the weight of its place there. Empty
+        where nothing is weighed (`pool="mean"`, or no local features).
+        """
+        if not self.local_dim or self.pool == "mean":
+            return {}
+        sides = {"mean": (features, self.mean_fc), "spread": (self.spread(features), self.spread_fc)}
+        return {name: self._shares(*side, f"{name}_pool").mean(1, keepdim=True) for name, side in sides.items()}
+
+    def _shares(self, features: Features, fc: nn.Linear, pool: str) -> Tensor:
+        mapped = fc(local_of(features, "PCMEPPHead"))  # (B, cells, dim)
+        if self.pool == "gpo":
+            return self.get_submodule(pool).shares(mapped, features.mask)  # type: ignore[no-any-return, operator]
+        if features.mask is not None:
+            mapped = mapped.masked_fill(~features.mask.unsqueeze(2), -torch.inf)
+        return one_hot(mapped.argmax(dim=1), mapped.shape[1]).to(mapped)  # (B, dim, cells)
 
     def _pooled(self, features: Features, fc: nn.Linear, pool: str) -> Tensor:
         if not self.local_dim:

@@ -54,6 +54,10 @@ class PointHead(nn.Module):
     def forward(self, features: Features) -> Gaussian:
         return Gaussian.point(normalize(self.fc(self.dropout(self._input(features))), dim=1))
 
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """What each cell weighs in each of the means, (B, heads, cells); empty where nothing attends."""
+        return {"means": self._weights(features)} if self.source == "attended" else {}
+
     def _input(self, features: Features) -> Tensor:
         if self.source == "pooled":
             return features.pooled
@@ -63,8 +67,10 @@ class PointHead(nn.Module):
         return local if self.source == "local" else torch.cat([features.pooled, local], dim=1)
 
     def _attended(self, features: Features) -> Tensor:
-        local = local_of(features, "PointHead")  # (B, cells, d)
-        logits: Tensor = self.queries(local).transpose(1, 2)  # (B, heads, cells)
+        return self._weights(features) @ local_of(features, "PointHead")
+
+    def _weights(self, features: Features) -> Tensor:
+        logits: Tensor = self.queries(local_of(features, "PointHead")).transpose(1, 2)  # (B, heads, cells)
         if features.mask is not None:
             logits = logits.masked_fill(~features.mask.unsqueeze(1), -torch.inf)
-        return logits.softmax(dim=2) @ local
+        return logits.softmax(dim=2)

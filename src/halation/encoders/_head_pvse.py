@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError
@@ -57,3 +57,8 @@ class PVSEHead(nn.Module):
         residuals = self.dropout(torch.sigmoid(self.fc(attended)))
         points = self.norm(self.summary(features).unsqueeze(1) + residuals)
         return Several(normalize(points, dim=2), residuals)
+
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """What each cell weighs in each of the K points, (B, K, cells)."""
+        weights: Tensor = self.attention(local_of(features, "PVSEHead"), features.mask)[1]
+        return {"points": weights}

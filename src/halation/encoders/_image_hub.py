@@ -55,6 +55,17 @@ class HubImage(Freezable):
         pixels: Tensor = self._processor(image.convert("RGB"), return_tensors="pt")["pixel_values"]
         return pixels[0]
 
+    def view(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """The part of a picture of this size that is looked at (left, top, right, bottom)."""
+        size, crop = (dict(getattr(self._processor, name, None) or {}) for name in ("size", "crop_size"))
+        short = size.get("shortest_edge")
+        if not short or not crop or not getattr(self._processor, "do_center_crop", False):
+            return 0.0, 0.0, float(width), float(height)  # squeezed into a square
+        scale = min(width, height) / short
+        across, down = min(width, crop["width"] * scale), min(height, crop["height"] * scale)
+        left, top = (width - across) / 2, (height - down) / 2
+        return left, top, left + across, top + down
+
     def forward(self, images: Tensor) -> Features:
         """images (B, 3, H, W) → pooled (B, pooled_dim), local (B, cells, local_dim)."""
         with self.learning():

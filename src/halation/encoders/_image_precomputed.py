@@ -11,7 +11,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from halation._errors import InputError
 from halation.encoders._features import Features
 
-__all__ = ["Precomputed"]
+__all__ = ["Precomputed", "coarser"]
 
 
 class Precomputed(nn.Module):
@@ -40,7 +40,7 @@ class Precomputed(nn.Module):
         if local.shape[-1] != self.local_dim:
             raise InputError(f"local features have {local.shape[-1]} dimensions, the model expects {self.local_dim}")
         local = local.to(torch.float32)
-        return Features(pooled.to(torch.float32), *((_coarser(local, self.grid), None) if self.grid else (local, mask)))
+        return Features(pooled.to(torch.float32), *((coarser(local, self.grid), None) if self.grid else (local, mask)))
 
     def layers(self) -> list[nn.Module]:
         """None: nothing learns."""
@@ -50,7 +50,7 @@ class Precomputed(nn.Module):
         return f"pooled_dim={self.pooled_dim}, local_dim={self.local_dim}, grid={self.grid}"
 
 
-def _coarser(local: Tensor, grid: int) -> Tensor:
+def coarser(local: Tensor, grid: int) -> Tensor:
     """(B, side², d) → (B, grid², d): means over neighbouring cells."""
     side = math.isqrt(local.shape[1])
     if side * side != local.shape[1] or grid > side:

@@ -62,6 +62,10 @@ class SmallConvNet(nn.Module):
         pixels = torch.from_numpy(np.array(image, dtype=np.float32))
         return pixels.permute(2, 0, 1) / 127.5 - 1
 
+    def view(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """The part of a picture of this size that is looked at (left, top, right, bottom): all of it."""
+        return 0.0, 0.0, float(width), float(height)
+
     def forward(self, images: Tensor) -> Features:
         """images (B, 3, size, size) → pooled (B, 2·dim), local (B, cells, dim)."""
         x = self.stem(images.contiguous(memory_format=torch.channels_last))

@@ -10,7 +10,7 @@ from halation._errors import InputError
 from halation.encoders._attention import unit
 from halation.encoders._features import Parts
 from halation.encoders._sgraf_blocks import Inputs, Layout, score_blocks
-from halation.encoders._sgraf_local import local_alignments
+from halation.encoders._sgraf_local import local_alignments, region_attention
 from halation.encoders._sgraf_pool import GuidedPool
 
 __all__ = ["SAF", "SGR", "SGRAF"]
@@ -46,14 +46,36 @@ class _Scorer(nn.Module):
                 self._note(statistics)
         return scores
 
-    def _core(self, inputs: Inputs, length: int, parameters: tuple[Tensor, ...]) -> tuple[Tensor, Tensor | None]:
-        w_local, b_local, w_whole, b_whole, w_score, b_score, *own = parameters
+    @torch.no_grad()
+    def attentions(self, image: Parts, caption: Parts) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Of one image and one caption: what the regions weigh, and what the words weigh.
+
+        Regions: "each word" (1, words, regions), where every word looks, and "whole" (1, 1, regions). Words: "whole"
+        (1, 1, words); SAF also "filter", what its gates let through of every word's alignment (beside the whole's).
+        """
+        self._check(image, caption)
+        words = caption.local if caption.mask is None else caption.local[caption.mask][None]
+        regions = {
+            "each word": region_attention(image.local, words[0]),
+            "whole": self.image_pool.weights(image.local)[None],
+        }
+        return regions, {"whole": self.caption_pool.weights(words)[None], **self._filtered(image, words)}
+
+    def _filtered(self, image: Parts, words: Tensor) -> dict[str, Tensor]:
+        return {}
+
+    def _pairs(self, inputs: Inputs, length: int, parameters: tuple[Tensor, ...]) -> Tensor:
+        """The alignments of every image and caption, the whole first: (n, k, 1 + length, S)."""
+        w_local, b_local, w_whole, b_whole = parameters[:4]
         n, k = len(inputs.regions), inputs.captions.shape[1]
         regions, _, words, _, products, scratch = inputs
         local = unit(local_alignments(regions, products, words, length, w_local, b_local, scratch))
         whole = unit(linear((inputs.images[:, None] - inputs.captions).square(), w_whole, b_whole))
-        pairs = torch.cat([whole[:, :, None], local.view(n, k, length, -1)], dim=2)  # (n, k, 1 + length, S)
-        vector, statistics = self._reason(pairs, own)  # (n, k, S)
+        return torch.cat([whole[:, :, None], local.view(n, k, length, -1)], dim=2)
+
+    def _core(self, inputs: Inputs, length: int, parameters: tuple[Tensor, ...]) -> tuple[Tensor, Tensor | None]:
+        w_score, b_score, *own = parameters[4:]
+        vector, statistics = self._reason(self._pairs(inputs, length, parameters), own)  # (n, k, S)
         return torch.sigmoid(linear(vector, w_score, b_score)).squeeze(2), statistics
 
     def _parameters_of_pairs(self) -> tuple[Tensor, ...]:
@@ -191,7 +213,19 @@ class SAF(_Scorer):
         norm = () if self.filter_norm is None else (self.filter_norm.weight, self.filter_norm.bias)
         return (self.filter_fc.weight, self.filter_fc.bias, *norm)
 
+    def _filtered(self, image: Parts, words: Tensor) -> dict[str, Tensor]:
+        regions, parameters = image.local, self._parameters_of_pairs()
+        inputs = Inputs(
+            regions, self.image_pool(regions), words, self.caption_pool(words)[None], regions @ regions.transpose(1, 2)
+        )
+        gates, _ = self._gates(self._pairs(inputs, words.shape[1], parameters), list(parameters[6:]))
+        return {"filter": gates[:, :, 1:]}
+
     def _reason(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+        gates, statistics = self._gates(pairs, own)
+        return unit((gates.unsqueeze(2) @ pairs).squeeze(2)), statistics
+
+    def _gates(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
         weight, bias, *affine = own
         logits, statistics = linear(pairs, weight, bias).squeeze(3), None  # (n, k, 1 + length)
         if self.filter_norm is not None:
@@ -204,8 +238,7 @@ class SAF(_Scorer):
             scale = affine[0] * torch.rsqrt(var + self.filter_norm.eps)
             logits = (logits - mean) * scale + affine[1]
         gates = torch.sigmoid(logits)
-        gates = gates / (gates.sum(dim=2, keepdim=True) + 1e-8)
-        return unit((gates.unsqueeze(2) @ pairs).squeeze(2)), statistics
+        return gates / (gates.sum(dim=2, keepdim=True) + 1e-8), statistics
 
     @torch.no_grad()
     def _note(self, statistics: Tensor) -> None:
@@ -246,3 +279,14 @@ class SGRAF(nn.Module):
         """images (n, regions, dim), captions (m, words, dim) → scores (n, m) in (0, 1)."""
         scores: Tensor = (self.sgr(images, captions) + self.saf(images, captions)) / 2
         return scores
+
+    def attentions(self, image: Parts, caption: Parts) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """As `SGR.attentions`, of both; where a word looks is the same for both."""
+        pairs = zip(self.sgr.attentions(image, caption), self.saf.attentions(image, caption), strict=True)
+        regions, words = (
+            {f"{name} (SGR)": w for name, w in a.items()} | {f"{name} (SAF)": w for name, w in b.items()}
+            for a, b in pairs
+        )
+        shared = regions.pop("each word (SGR)")
+        regions.pop("each word (SAF)")
+        return {"each word": shared, **regions}, words

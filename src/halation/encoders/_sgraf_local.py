@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu_, linear
 
-__all__ = ["local_alignments"]
+__all__ = ["local_alignments", "region_attention"]
 
 SLOPE, SHARPNESS, EPS = 0.1, 9.0, 1e-8
 
@@ -37,6 +37,28 @@ def local_alignments(
     return result
 
 
+def region_attention(regions: Tensor, words: Tensor) -> Tensor:
+    """Where each word of one caption looks: regions (n, r, D), words (length, D) → (n, length, r), each adding up to 1.
+
+    What `local_alignments` makes its contexts with.
+    """
+    return _attend(regions, words[None], len(words))[2].transpose(1, 2)
+
+
+def _attend(regions: Tensor, words: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """9 A (n, r, k·length), the lengths its rows had (n, r, k, 1), and its softmax over the regions."""
+    n, r, dim = regions.shape
+    if len(words) == 1:
+        seen = linear(regions.reshape(n * r, dim), words[0]).view(n, r, -1)  # (n, r, k·length)
+    else:
+        seen = regions @ words.transpose(1, 2)
+    seen = leaky_relu_(seen, SLOPE)
+    grouped = seen.view(n, r, -1, length)
+    lengths = torch.linalg.vector_norm(grouped, dim=3, keepdim=True)  # (n, r, k, 1)
+    grouped.div_((lengths + EPS).div_(SHARPNESS))
+    return seen, lengths, seen.softmax(dim=1)
+
+
 class _Local(torch.autograd.Function):
     """Lengths of contexts come from the regions' products with each other, so nothing but products is D wide."""
 
@@ -51,16 +73,8 @@ class _Local(torch.autograd.Function):
         bias: Tensor,
         scratch: Tensor | None,
     ) -> Tensor:
-        n, r, dim = regions.shape
-        if len(words) == 1:
-            seen = linear(regions.reshape(n * r, dim), words[0]).view(n, r, -1)  # (n, r, k·length)
-        else:
-            seen = regions @ words.transpose(1, 2)
-        seen = leaky_relu_(seen, SLOPE)
-        grouped = seen.view(n, r, -1, length)
-        lengths = torch.linalg.vector_norm(grouped, dim=3, keepdim=True)  # (n, r, k, 1)
-        grouped.div_((lengths + EPS).div_(SHARPNESS))
-        attention = seen.softmax(dim=1)
+        n, _, dim = regions.shape
+        seen, lengths, attention = _attend(regions, words, length)
         along = products @ attention  # (n, r, k·length): regions · contexts
         sizes = (along * attention).sum(dim=1, keepdim=True).clamp_(min=0).sqrt_()  # (n, 1, k·length)
         attention.div_(sizes + EPS)  # now it gives contexts of length 1

@@ -25,10 +25,15 @@ class GuidedPool(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return unit((self.weights(x, mask).unsqueeze(1) @ x).squeeze(1))
+
+    def weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What each part weighs, (B, cells), adding up to 1."""
         local = self.dropout(torch.tanh(self.local_norm(self.local(x))))  # (B, cells, dim)
         whole = self.dropout(torch.tanh(self.whole_norm(self.whole(masked_mean(x, mask)))))  # (B, dim)
         # w · (l ∘ g) is a product of l with (w ∘ g)
         logits = (local @ (self.weight.weight * whole).unsqueeze(2)).squeeze(2) + self.weight.bias
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf)
-        return unit((logits.softmax(dim=1).unsqueeze(1) @ x).squeeze(1))
+        weights: Tensor = logits.softmax(dim=1)
+        return weights

@@ -17,9 +17,20 @@ from __future__ import annotations
 from halation.index._backend import Backend, BackendUnavailable, Settling
 from halation.index._exact import Exact
 from halation.index._faiss import Faiss
-from halation.index._hubness import Hubness
+from halation.index._hubness import Hubness, HubnessKind
 from halation.index._index import Index
 from halation.index._milvus import Milvus
 from halation.index._ranking import Ranking
 
-__all__ = ["Backend", "BackendUnavailable", "Exact", "Faiss", "Hubness", "Index", "Milvus", "Ranking", "Settling"]
+__all__ = [
+    "Backend",
+    "BackendUnavailable",
+    "Exact",
+    "Faiss",
+    "Hubness",
+    "HubnessKind",
+    "Index",
+    "Milvus",
+    "Ranking",
+    "Settling",
+]

@@ -104,11 +104,11 @@ class Gallery:
 
     def keys(self, names: Sequence[str]) -> Keys:
         """The keys of items; a name that is not there is an error."""
-        known = self.store.key_of()
-        missing = next((name for name in names if name not in known), None)
-        if missing is not None:
+        keys = self.store.keys_of(names)
+        if None in keys:
+            missing = names[keys.index(None)]
             raise InputError(f"there is no item {missing!r} among the {len(self):,} of this index")
-        return np.array([known[name] for name in names], np.int64)
+        return np.array(keys, np.int64)
 
     def tidy(self) -> None:
         """After a change that failed, bring the backend to what the store holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -85,7 +86,7 @@ class Index:
         return len(self._gallery)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._gallery.store.key_of()
+        return isinstance(item, str) and self._gallery.store.keys_of([item]) != [None]
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} items of {self.dim} dimensions, {self.similarity_name}, {self.backend.name})"
@@ -104,6 +105,11 @@ class Index:
     def similarity_name(self) -> str:
         """What the similarity is called in `halation.similarity`."""
         return name_of(self.similarity)
+
+    @property
+    def hubness(self) -> HubnessKind | None:
+        """What takes off the scores of hubs what they gain by being near to everything."""
+        return None if self._gallery.hubness is None else self._gallery.hubness.kind
 
     @property
     def items(self) -> list[str]:
@@ -158,7 +164,8 @@ class Index:
             part = slice(start, start + _QUERIES)
             rows[part], scores[part] = self._search(asked if len(asked) <= _QUERIES else asked[part], k, factor)
         ids = [self._gallery.store.names_at(row[row >= 0]) for row in rows]
-        return Ranking(ids, scores, rows, self._probabilities(rows, scores))
+        found = Ranking(ids, scores, rows, taken_off=self._taken_off(rows))
+        return found if self.probability is None else replace(found, probabilities=self._probabilities(found))
 
     def _search(self, queries: Gaussian, k: int, factor: int) -> tuple[Keys, FloatArray]:
         gallery = self._gallery
@@ -184,17 +191,20 @@ class Index:
             scores[rows >= 0] = own[np.searchsorted(there, rows[rows >= 0])]
         return scores
 
-    def _probabilities(self, rows: Keys, scores: FloatArray) -> FloatArray | None:
-        """Of the similarity's own scores, which is what a calibration is fitted on."""
-        if self.probability is None:
+    def _taken_off(self, rows: Keys) -> FloatArray | None:
+        if self.hubness is None:
             return None
-        there = rows >= 0
+        return np.where(rows < 0, 0, self._gallery.store.penalties(rows.ravel()).reshape(rows.shape))
+
+    def _probabilities(self, found: Ranking) -> FloatArray:
+        """Of the similarity's own scores, which is what a calibration is fitted on."""
+        there = found.rows >= 0
         if not there.any():
-            return np.zeros(rows.shape, np.float32)
-        own = np.full(rows.shape, -np.inf)  # (q, k): what a score is worth can depend on the query's best
-        own[there] = scores[there] + self._gallery.store.penalties(rows[there])
+            return np.zeros(there.shape, np.float32)
+        assert self.probability is not None
         size = {"gallery": len(self)} if _takes_gallery(self.probability) else {}
-        return np.where(there, self.probability(own, **size), 0.0).astype(np.float32)
+        # −inf where there is no item; all of a query at once: what a score is worth can depend on its best
+        return np.where(there, self.probability(found.own.astype(np.float64), **size), 0.0).astype(np.float32)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, in place of one that is there: whole or not at all.

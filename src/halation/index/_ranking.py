@@ -20,6 +20,7 @@ class Ranking:
     scores          (q, k) float32, bigger = closer; −inf where there is no item
     rows            (q, k) the items' places in `Index.items`; −1 where there is no item
     probabilities   (q, k) that the item matches, where the index knows how to tell; 0 where there is no item
+    own             (q, k) the similarity's own scores: those of `scores`, but for what a correction of hubs took off
 
     >>> Ranking([["b", "a"]], np.array([[-0.5, -2.0]]), np.array([[1, 0]]))
     Ranking(1 query, 2 items each; first: b −0.5, a −2)
@@ -29,6 +30,12 @@ class Ranking:
     scores: FloatArray
     rows: npt.NDArray[np.int64]
     probabilities: FloatArray | None = None
+    taken_off: FloatArray | None = None
+
+    @property
+    def own(self) -> FloatArray:
+        """The similarity's own scores, (q, k)."""
+        return self.scores if self.taken_off is None else self.scores + self.taken_off
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -17,6 +17,8 @@ from halation.index._table import Table
 
 __all__ = ["Store", "checked"]
 
+_FEW = 32  # names for which no dictionary of all is made
+
 
 class Store:
     """Items in order of their keys; a key is given once and never again."""
@@ -37,6 +39,13 @@ class Store:
     def __len__(self) -> int:
         return len(self.table)
 
+    def keys_of(self, names: Sequence[str]) -> list[int | None]:
+        """The key of each name, None for one that is not there; a few are looked up where they lie in the file."""
+        if self._key_of is None and len(names) <= _FEW:
+            rows = map(self.names.find, names)  # as nothing was changed yet, rows are places
+            return [None if row is None else int(self.table.keys[row]) for row in rows]
+        return [*map(self.key_of().get, names)]
+
     def key_of(self) -> dict[str, int]:
         """Key by name; made when it is first asked for, as searching needs no names."""
         if self._key_of is None:
@@ -55,7 +64,7 @@ class Store:
         """What hubness takes off the scores of items by their places."""
         if "penalty" not in self.table.widths:
             return np.zeros(len(positions), np.float32)
-        return self.table.take(positions)["penalty"][:, 0]
+        return self.table.take(positions, ["penalty"])["penalty"][:, 0]
 
     def keys_for(self, names: Sequence[str]) -> Keys:
         """The key of each name: its own, or one of the next."""
@@ -75,16 +84,18 @@ class Store:
             columns["log_var"] = gaussians.log_var.numpy()
         if "penalty" in self.table.widths:
             columns["penalty"] = np.asarray(penalties, np.float32)[:, None]
+        known = self.key_of()  # of what is there, before it changes
         self.table.put(keys, columns)
         self.names.append(names)
-        self.key_of().update(zip(names, keys.tolist(), strict=True))
+        known.update(zip(names, keys.tolist(), strict=True))
         self.next_key = max(self.next_key, int(keys.max(initial=-1)) + 1)
 
     def drop(self, keys: Keys, names: Sequence[str]) -> None:
         """Forget items."""
+        known = self.key_of()
         self.table.drop(keys)
         for name in names:
-            self.key_of().pop(name)
+            known.pop(name)
 
 
 def _gaussian(columns: dict[str, Points]) -> Gaussian:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -82,11 +82,12 @@ class Table:
         kept[place[place >= 0]] = False
         self.keys, self.row = self.keys[kept], self.row[kept]
 
-    def take(self, positions: Keys) -> dict[str, Points]:
-        """The rows at these positions."""
+    def take(self, positions: Keys, columns: Collection[str] | None = None) -> dict[str, Points]:
+        """The rows at these positions, of some columns or of all."""
         rows = self.row[positions]
         old = rows < self._old
-        out = {name: np.empty((len(rows), width), np.float32) for name, width in self.widths.items()}
+        wanted = self.widths if columns is None else columns
+        out = {name: np.empty((len(rows), self.widths[name]), np.float32) for name in wanted}
         for name, values in out.items():
             values[old] = self._base[name][rows[old]]
             values[~old] = self._added[name][rows[~old] - self._old]

@@ -22,6 +22,7 @@ from halation.losses._sigmoid_pairwise import SigmoidPairwise, sigmoid_pairwise
 from halation.losses._smooth_ap import SmoothAP, smooth_ap
 from halation.losses._soft_contrastive import SoftContrastive, soft_contrastive
 from halation.losses._soft_rank import mid_rank, soft_rank
+from halation.losses._spread import Spread, spread
 from halation.losses._triplet import Triplet, triplet
 from halation.losses._uniformity import Uniformity, uniformity
 
@@ -36,6 +37,7 @@ __all__ = [
     "SigmoidPairwise",
     "SmoothAP",
     "SoftContrastive",
+    "Spread",
     "Triplet",
     "Uniformity",
     "csd_contrastive",
@@ -51,6 +53,7 @@ __all__ = [
     "smooth_ap",
     "soft_contrastive",
     "soft_rank",
+    "spread",
     "triplet",
     "uniformity",
 ]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from halation.search._embeddings import Embedded, Embeddings
     from halation.search._fingerprint import fingerprint
     from halation.search._judge import NEAR, judge
-    from halation.search._make_index import make_index, open_search
+    from halation.search._make_index import make_index
+    from halation.search._open_search import open_search
     from halation.search._pictures import MAX_PIXELS, read_picture
     from halation.search._search import Search
 
@@ -65,7 +66,7 @@ __getattr__, __dir__ = lazy(
         "fingerprint": "halation.search._fingerprint",
         "judge": "halation.search._judge",
         "make_index": "halation.search._make_index",
-        "open_search": "halation.search._make_index",
+        "open_search": "halation.search._open_search",
         "read_picture": "halation.search._pictures",
     },
 )

@@ -12,11 +12,12 @@ from halation.calibration import Before, Judged
 from halation.calibration._logistic import sigmoid
 from halation.config import Recipe
 from halation.data import Dataset
+from halation.encoders import Encoded
 from halation.gaussian import Gaussian
 from halation.relevance import Direction
 from halation.semantics import MiniLM, Semantics
 
-__all__ = ["NEAR", "judge", "naive", "near_ones"]
+__all__ = ["NEAR", "judge", "judged", "naive", "near_ones"]
 
 NEAR = {"cider": 0.10, "sentence": 0.32}
 """Caption relevance from which on an image may well match a caption that was written for another.
@@ -33,25 +34,41 @@ def judge(
     scores: FloatArray = trained.model.all_scores(images, captions, progress=progress).numpy()
     if not np.isfinite(scores).all():
         raise InputError(f"{trained.folder} gives scores that are no numbers; it cannot be calibrated")
+    sides: tuple[tuple[Direction, Encoded], ...] = (("t2i", captions), ("i2t", images))
+    return {direction: judged(direction, scores, dataset, encoded, near) for direction, encoded in sides}
+
+
+def judged(
+    direction: Direction,
+    scores: FloatArray,
+    dataset: Dataset,
+    encoded: Encoded | None = None,
+    near: BoolArray | None = None,
+    *,
+    most: int | None = None,
+    seed: int = 0,
+) -> Judged:
+    """One direction of scores (n_images, n_captions) that are there already; near likewise.
+
+    encoded   what asks, for its σ
+    most      at most so many queries, drawn by `seed`
+    """
     own, each = dataset.image_of, np.arange(len(dataset))
-    sides: tuple[Direction, Direction] = ("t2i", "i2t")
-    found: dict[Direction, Judged] = {}
-    for direction in sides:
-        asked = dataset.truth.queries(direction)
-        asked = asked[dataset.truth.n_positives(direction)[asked] > 0]
-        words = direction == "t2i"
-        encoded = captions if words else images
-        sigma = encoded.uncertainty().numpy() if isinstance(encoded, Gaussian) and not encoded.is_point else None
-        found[direction] = Judged(
-            np.ascontiguousarray(scores.T[asked]) if words else scores[asked],
-            dataset.truth.positives(direction, asked),
-            (own if words else each)[asked],
-            each if words else own,
-            None if sigma is None else sigma[asked],
-            None if near is None else np.ascontiguousarray(near.T[asked]) if words else near[asked],
-            direction,
-        )
-    return found
+    asked = dataset.truth.queries(direction)
+    asked = asked[dataset.truth.n_positives(direction)[asked] > 0]
+    if most is not None and most < len(asked):
+        asked = np.sort(np.random.default_rng(seed).choice(asked, most, replace=False))
+    words = direction == "t2i"
+    sigma = encoded.uncertainty().numpy() if isinstance(encoded, Gaussian) and not encoded.is_point else None
+    return Judged(
+        np.ascontiguousarray(scores.T[asked]) if words else scores[asked],
+        dataset.truth.positives(direction, asked),
+        (own if words else each)[asked],
+        each if words else own,
+        None if sigma is None else sigma[asked],
+        None if near is None else np.ascontiguousarray(near.T[asked]) if words else near[asked],
+        direction,
+    )
 
 
 def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: Progress = silent) -> BoolArray | None:

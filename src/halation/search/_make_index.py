@@ -1,4 +1,4 @@
-"""`make_index` and `open_search`: from embeddings to an index's folder, and from there to answers.
+"""`make_index`: from embeddings to an index's folder.
 
 An index's folder holds search.json, written last, and the folder of data it speaks of. A new index is written beside
 the old; when search.json speaks of the new one, the old is removed. Who has it open keeps it. The new one is on the
@@ -21,29 +21,26 @@ import halation
 from halation._errors import HalationError, InputError
 from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
-from halation.build import Trained, open_run
-from halation.calibration import Trusts
 from halation.gaussian import Gaussian
-from halation.index import Backend, Index, Milvus
+from halation.index import Backend, HubnessKind, Index, Milvus
 from halation.index._milvus import drop_saved
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
-from halation.search._fingerprint import fingerprint, sha256_of
-from halation.search._items import Items, Known, write_items
-from halation.search._search import CANNOT_TELL, Search
-from halation.search._towers import SIMILARITIES, Towers
+from halation.search._fingerprint import sha256_of
+from halation.search._items import Known, write_items
+from halation.search._towers import SIMILARITIES
 
 try:
     import fcntl
 except ImportError:  # not on this system: two writers are then the user's own affair
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["make_index", "open_search"]
+__all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
 
-FORMAT, ABOUT, ITEMS, CALIBRATION = "halation search 1", "search.json", "items.sqlite", "calibration.json"
+FORMAT, ABOUT, ITEMS = "halation search 1", "search.json", "items.sqlite"
 _DATA, _PARTIAL = "data-", ".partial-"
-_QUERIES = 10_000  # of the other side, to tune recall on
+_QUERIES = 10_000  # of the other side, to tune recall and measure hubness on
 
 
 def make_index(
@@ -53,34 +50,42 @@ def make_index(
     backend: str = "auto",
     uri: str | None = None,
     recall: float = 0.99,
+    hubness: HubnessKind | None = None,
+    queries: Embeddings | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Path:
     """Index embeddings into the folder `out`; what was there before stays in use until the new one is complete.
 
     backend   "auto", "exact", "faiss" or "milvus", as `halation.index.Index` takes them
     uri       of a Milvus server, or a path that ends in .db
-    recall    share of the ten best that an approximate backend must find, tuned on the other side where there is one:
-              captions ask for images, images for captions
+    recall    share of the ten best that an approximate backend must find
+    hubness   "csls" or "dual_softmax": order hits by scores that lose what an item gains by being near to every query
+    queries   embeddings by the same model of queries like those to come: captions ask for images, images for captions.
+              Recall is tuned and hubness measured on them; None: on the collection's own other side, where it has one.
+              To measure a search afterwards, give other queries than those it is measured by
     """
     if uri is not None and backend != "milvus":
         raise InputError(f"a uri is for the backend milvus, not for {backend}")
     in_utf8(Path(out))
     found = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
     _check_ids(found)
+    others = None if queries is None else _of_one_model(queries, found)
+    banks = {side: _bank(side, found, others, needed=hubness is not None) for side in found.sides}
     with contextlib.ExitStack() as made, _replacing(Path(out)) as (folder, said):
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
         said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
         for done, (side, embedded) in enumerate(found.sides.items()):
             progress("indexing", done, len(found.sides))
             embedded.check()
-            chosen: str | Backend = backend if uri is None else made.enter_context(_kept_if_well(uri, recall))
-            asking = [other for name, other in found.sides.items() if name != side]
-            queries = _some(asking[0]) if asking else None
+            fresh = None if uri is None else made.enter_context(_new_milvus(uri, recall, folder.parent, said["data"]))
+            chosen: str | Backend = fresh or backend
+            bank = None if (asking := banks[side]) is None else _some(asking)
             compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
-            index = Index(embedded.ids, gaussians, compare, chosen, queries=queries, recall=recall)
+            index = Index(embedded.ids, gaussians, compare, chosen, hubness=hubness, queries=bank, recall=recall)
             index.meta |= {"side": side, "run": said["run"], "fingerprint": said["fingerprint"]}
             index.save(folder / side)
             said["sides"][side] = {"items": len(index), "backend": index.backend.name, **index.meta["tuning"]}
+            said["sides"][side] |= {"hubness": hubness, "queries": 0 if bank is None else len(bank)}
             index.close()
         write_items(folder / ITEMS, [(side, _known(embedded)) for side, embedded in found.sides.items()])
         said["items"] = sha256_of(folder / ITEMS)
@@ -89,14 +94,15 @@ def make_index(
 
 
 @contextmanager
-def _kept_if_well(uri: str, recall: float) -> Iterator[Milvus]:
-    """A new collection, dropped if what follows fails."""
+def _new_milvus(uri: str, recall: float, target: Path, data: str) -> Iterator[Milvus]:
+    """A new collection, dropped if what follows fails; not if it is in use by then, and only tidying up failed."""
     backend = Milvus(uri, recall=recall)
     try:
         yield backend
     except BaseException:
         with contextlib.suppress(HalationError):
-            backend.drop()
+            if _data_of(target) != data:
+                backend.drop()
         backend.close()
         raise
 
@@ -108,6 +114,29 @@ def _check_ids(found: Embeddings) -> None:
         raise InputError(
             f"{found.folder}: {min(twice)!r} is an image and a caption; give each an id of its own and embed again"
         )
+
+
+def _of_one_model(queries: Embeddings | str | os.PathLike[str], found: Embeddings) -> Embeddings:
+    """The queries' embeddings; an InputError where another model made them."""
+    others = queries if isinstance(queries, Embeddings) else Embeddings.open(queries)
+    if others.fingerprint != found.fingerprint:
+        raise InputError(f"{others.folder} was made by another model than {found.folder}; embed the queries with that")
+    return others
+
+
+def _bank(side: Side, found: Embeddings, others: Embeddings | None, *, needed: bool) -> Embedded | None:
+    """What asks for this side: of the queries given, else of the collection itself."""
+    asks: Side = "captions" if side == "images" else "images"
+    for source in (others, found):
+        if source is not None and asks in source.sides:
+            source.sides[asks].check()
+            return source.sides[asks]
+    if needed:
+        raise InputError(
+            f"hubness is measured on {asks}, and {found.folder} holds {side} alone; embed {asks} like those that will "
+            "ask (halation embed RUN CAPTIONS -o QUERIES) and give them with --queries"
+        )
+    return None
 
 
 def _some(embedded: Embedded) -> Gaussian:
@@ -215,79 +244,3 @@ def _alive(process: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def open_search(
-    folder: str | os.PathLike[str],
-    run: str | os.PathLike[str] | Trained | None = None,
-    *,
-    backbone: str | None = None,
-) -> Search:
-    """An index, ready for questions. `run` where the run's folder is no longer where it was when the index was made."""
-    root = Path(folder)
-    said = _about(root)
-    trained = _run(root, said, run)
-    mark = fingerprint(trained.folder)
-    if mark != said["fingerprint"]:
-        raise InputError(
-            f"{root} was made by another model than {trained.folder} is now (was it trained further?); their numbers "
-            "cannot be compared: embed and index again with this run, or name the run it was made by with --run"
-        )
-    towers = Towers(trained, backbone or said["backbone"])
-    towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    trusts, notes = _trusts(trained.folder / CALIBRATION, mark)
-    while True:
-        try:
-            indexes, items = _loaded(root / said["data"], said)
-        except (InputError, OSError):
-            if (now := _about(root))["data"] == said["data"] or now["fingerprint"] != mark:
-                raise
-            said = now  # another process has put a new one here meanwhile
-        else:
-            break
-    about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
-    about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
-    about["notes"] = notes
-    about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
-
-
-def _trusts(path: Path, mark: str) -> tuple[Trusts | None, list[str]]:
-    """The run's calibration and what to know of it; one that does not fit the run is no reason not to search."""
-    if not path.is_file():
-        return None, []
-    try:
-        trusts = Trusts.load(path, mark)
-    except InputError as error:
-        return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
-    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]
-
-
-def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
-    if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != said["items"]:
-        raise InputError(f"{data / ITEMS} is missing or damaged (its sha256 differs); make it again: halation index")
-    return {side: Index.load(data / side) for side in said["sides"]}, Items(data / ITEMS)
-
-
-def _about(root: Path) -> dict[str, Any]:
-    if not root.is_dir():
-        raise InputError(f"{root} does not exist; make it with halation index EMBEDDINGS -o {root}")
-    if not (root / ABOUT).is_file():
-        raise InputError(f"{root} holds no {ABOUT}; it is no folder that halation index made")
-    said = read_json(root / ABOUT)
-    version = said.get("format") if isinstance(said, dict) else None
-    if version != FORMAT:
-        raise InputError(f'{root / ABOUT} says "format": {version!r}, this halation reads {FORMAT!r}; index again')
-    keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
-    if missing := keys - said.keys():
-        raise InputError(f"{root / ABOUT} is damaged (no {', '.join(sorted(missing))}); index again")
-    return dict(said)
-
-
-def _run(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Trained | None) -> Trained:
-    if isinstance(run, Trained):
-        return run
-    folder = Path(run or said["run"])
-    if not folder.is_dir() and run is None:
-        raise InputError(f"{root} was made by the run {folder}, which is not there; say where it is with --run")
-    return open_run(folder)

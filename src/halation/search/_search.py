@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
@@ -22,11 +22,13 @@ from halation.search._entries import file_of, plain, read_place
 from halation.search._items import Items, Known
 from halation.search._query import read_query
 from halation.search._towers import Towers
+from halation.search._verdict import judged
 
-__all__ = ["CANNOT_TELL", "Search"]
+__all__ = ["Search"]
 
-CANNOT_TELL = "this model cannot tell when nothing matches; it shows the nearest in any case"
 _WANT = ("auto", "images", "captions")
+_REORDERED = "hubs are corrected in the order alone: scores are the model's own and need not fall with it"
+_WIDER = 4  # times as many are looked at where hubs are corrected: the best by score may stand further down
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,15 @@ class Search:
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         """The k items nearest to these words: images where there are any, else captions of a like meaning."""
-        read = read_query(query, self.towers)
+        read = read_query(query, self.towers.reader)
         side = self._side(want, first="images")
         start = time.perf_counter()
         encoded = self.towers.captions([read.text])
-        answer = self._answer(query, encoded, "captions", side, k, read.notes, start)
-        return answer if read.understood else _doubted(answer)
+        if read.understood:
+            return self._answer(query, encoded, "captions", side, k, read.notes, start)
+        unjudged = replace(self, trusts=None, about={**self.about, "notes": []})  # nothing was fitted on such words
+        answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
+        return replace(answer, nothing=True)
 
     def image(self, picture: Image.Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer:
         """The k items nearest to a picture: captions where there are any, else its like; `want` says which."""
@@ -135,38 +140,28 @@ class Search:
         encoded_at = time.perf_counter()
         uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
         index, trust = self.indexes[side], self._trust(asked, side)
-        ranking = index.search(encoded, max(k, 0 if trust is None else trust.depth))
-        ids = [name for name in ranking.ids[0] if name]
-        scores = [float(score) for score in ranking.scores[0][: len(ids)]]
+        ids, scores = _nearest(index, encoded, max(k, 0 if trust is None else trust.depth), by_own=asked == side)
+        said = judged(trust, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
         if not ids:
             notes = [*notes, "the index is empty"]
         if self.trusts is None and asked != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
-        probabilities: Sequence[float | None] = [None] * len(ids)
-        nothing, within = not ids, None
-        if trust is not None and ids:
-            fitted = [float(p) for p in trust.probability(scores[: trust.top], len(index))]
-            probabilities = [*fitted, *[None] * (len(ids) - len(fitted))]
-            if min(k, len(ids)) > trust.top:
-                notes = [*notes, f"probabilities were calibrated on the {trust.top} best hits; those below have none"]
-            nothing = trust.nothing_matches(scores, len(index), uncertainty)
-            within = trust.within(scores, len(index), uncertainty)
-            told = trust.can_tell(len(scores), uncertainty)
-            notes = [*notes, *filter(None, [None if told else CANNOT_TELL, trust.note(len(index))])]
-        hits, more = self._hits(side, ids[:k], scores, probabilities)
+        if trust is None and any(later > score for score, later in pairwise(scores[:k])):
+            notes = [*notes, _REORDERED]
+        hits, more = self._hits(side, ids[:k], scores, said.probabilities)
         done = time.perf_counter()
         return Answer(
             query,
             hits,
-            nothing,
+            said.nothing,
             self._ambiguity(asked, uncertainty),
             uncertainty,
             encode_ms=1000 * (encoded_at - start),
             search_ms=1000 * (done - encoded_at),
-            notes=[*notes, *more],
+            notes=[*notes, *said.notes, *more],
             found=side,
-            within=within,
-            held=None if trust is None or within is None else 1 - trust.conformal.alpha,
+            within=said.within,
+            held=said.held,
         )
 
     def _hits(
@@ -246,7 +241,14 @@ class _Ids(Sequence[str]):
         return names
 
 
-def _doubted(answer: Answer) -> Answer:
-    """An answer to words the model does not know: neither a probability nor a match."""
-    hits = [replace(hit, probability=None) for hit in answer.hits]
-    return replace(answer, hits=hits, nothing=True, ambiguity=None, within=None, held=None)
+def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[list[str], list[float]]:
+    """Ids and the model's own scores of the k nearest or more, best first.
+
+    by_own   in the order of those scores although hubs are corrected: that was measured on queries of the other kind
+    """
+    ranking = index.search(query, k if index.hubness is None else _WIDER * k)
+    ids, own = ranking.ids[0], ranking.own[0].tolist()
+    if by_own:
+        order = sorted(range(len(ids)), key=lambda place: -own[place])
+        ids, own = [ids[place] for place in order], [own[place] for place in order]
+    return ids, own[: len(ids)]

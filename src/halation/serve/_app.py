@@ -51,6 +51,7 @@ def create_app(
         Gauge("halation_items", "Items in the index.", lambda: len(live.current)),
         Gauge("halation_index_generation", "Counts the reloads of the index.", lambda: live.generation),
         Gauge("halation_searches_held", "Searches waiting or under way.", lambda: service.searchers.held),
+        Gauge("halation_explanations_held", "Explanations waiting or under way.", lambda: service.explainers.held),
         Gauge("halation_pictures_held", "Pictures waiting or under way.", lambda: service.painters.held),
     ]
 

@@ -27,7 +27,7 @@ __all__ = ["COOKIE", "Gate", "same_secret", "session_value"]
 
 COOKIE = "halation_session"
 _OPEN = ("/", "/health", "/session", "/openapi.json")  # without a token: nothing here comes from the index
-_EXPENSIVE = ("/search", "/search/image", "/session")  # these take from the searches' bucket
+_EXPENSIVE = ("/search", "/search/image", "/explain", "/session")  # these take from the searches' bucket
 _CHEAPER = 20  # times as many requests of other kinds: an answer shows dozens of pictures
 _log = logging.getLogger("halation.serve")
 

@@ -121,11 +121,13 @@ def _close(search: Searcher) -> None:
 
 
 def opener(folder: Path, run: Path | None) -> Callable[[], Searcher]:
-    """A function that opens an index's folder."""
+    """A function that opens an index's folder, all that answers need loaded: the first who asks waits for nothing."""
 
     def reopen() -> Searcher:
         from halation.search import open_search
 
-        return open_search(folder, run)
+        search = open_search(folder, run)
+        search.warm()
+        return search
 
     return reopen

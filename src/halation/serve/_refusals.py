@@ -35,15 +35,27 @@ def refused(refusal: Refusal, observed: Observed) -> JSONResponse:
 
 
 def without_folders(words: str, known: Iterable[Path] = ()) -> str:
-    """Absolute paths cut to their last name, or to what is inside a known folder, whose name may hold spaces.
+    """Absolute paths cut to their last name, or to what is inside a known folder.
+
+    Names of folders may hold spaces, and nothing says where a path ends in a sentence. So a slash further on is still
+    the path's, unless a verb that errors go on with after a path (is, holds, …) or a mark stands before it: where that
+    is not clear, too much is hidden rather than too little.
 
     >>> without_folders("/home/ann/runs/pcme was trained on features (features/lite); a/b and 1/2 stay")
     'pcme was trained on features (features/lite); a/b and 1/2 stay'
     >>> without_folders("/my photos/idx/a.json is damaged; not there: '/the other/b c.json'", [Path("/my photos/idx")])
     "idx/a.json is damaged; not there: 'b c.json'"
+    >>> without_folders("made by /home/My Runs (2)/of Ann's/pcme, which is gone; copy /old disk/x to /new disk/y")
+    'made by pcme, which is gone; copy x to y'
     """
     parents = {str(way.parent) for folder in known for way in (folder.absolute(), folder.resolve())} - {"/"}
     for parent in sorted(parents, key=len, reverse=True):
         words = re.sub(rf"(?<![\w.~/-]){re.escape(parent)}/", "", words)
-    words = re.sub(r"""(['"])/(?:[^'"/\n]+/)+([^'"/\n]+)\1""", r"\1\2\1", words)
-    return re.sub(r"(?<![\w.~-])/(?:[^\s/,;:()'\"]+/)+(?=[^\s/])", "", words)
+    for mark in ("'", '"'):
+        words = re.sub(rf"{mark}/(?:[^{mark}/\n]+/)+([^{mark}/\n]+){mark}", rf"{mark}\1{mark}", words)
+    return _PATH.sub("", words)
+
+
+_GOES_ON = "are|can|cannot|could|does|gives|has|have|holds|is|lacks|leaves|line|must|needs|says|speaks|was|were"
+_NAME = r"""(?:[^\s/,;:()'"]|(?<=\w)'(?=\w)|\([^()/\n]*\))+"""
+_PATH = re.compile(rf"(?<![\w.~/-])/(?:{_NAME}(?:\ (?!(?:{_GOES_ON})\b){_NAME})*/)+(?=[^\s/])")

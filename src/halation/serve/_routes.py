@@ -19,6 +19,7 @@ from halation.serve._observed import Observed
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
 from halation.serve._refusals import Refusal, without_folders
 from halation.serve._settings import ServeSettings
+from halation.serve._why import Why, WhyQuery, explained
 from halation.serve._workers import Room, Workers
 
 __all__ = ["Service", "in_words"]
@@ -33,12 +34,15 @@ _PICTURE: dict[int, dict[str, Any]] = {
 
 
 class Service:
-    """What the endpoints share. `searchers` encode and search, `painters` decode and shrink pictures."""
+    """What the endpoints share. `searchers` encode and search, `painters` decode and shrink pictures, `explainers`
+    explain: a search need not wait for them.
+    """
 
     def __init__(self, live: Live, settings: ServeSettings, observed: Observed) -> None:
         self.live, self.settings, self.observed = live, settings, observed
         self.searchers = Workers(settings.workers, settings.queue, settings.timeout, "search")
         self.painters = Workers(2, 4 * settings.queue, settings.timeout, "pictures")
+        self.explainers = Workers(1, max(1, settings.queue // 16), settings.timeout, "explain")  # seconds each
         self.room = Room(settings.uploads, settings.queue, settings.timeout)
         self.thumbnails = Thumbnails(settings.thumbnail, settings.thumbnail_cache, settings.max_pixels)
 
@@ -47,6 +51,7 @@ class Service:
         add = router.add_api_route
         add("/search", self.search, methods=["POST"], response_model=schemas.Found, **_errors())
         add("/search/image", self.search_image, methods=["POST"], response_model=schemas.Found, **_errors(415))
+        add("/explain", self.explain, methods=["POST"], response_model=Why, **_errors(404, 415))
         add("/items", self.list_items, methods=["GET"], response_model=schemas.Listing, **_errors())
         add("/items/{id}", self.item, methods=["GET"], response_model=schemas.Shown, **_errors(404))
         add(
@@ -83,6 +88,14 @@ class Service:
             data, limit = await image.read(), self.settings.max_pixels
             picture = await self.painters.run(decode, data, limit, gone=_gone(request))
             return await self._answer("image", lambda search: search.image(picture, k, want, name), request)
+
+    async def explain(self, query: WhyQuery, request: Request) -> Response:
+        """Why a picture was found by these words: parts of the score, what mattered, where the model looked."""
+        limit = self.settings.max_pixels
+        told = await self.explainers.run(
+            self.live.run, lambda search: explained(search, query, limit, self.live), gone=_gone(request)
+        )
+        return Response(told.model_dump_json(), media_type="application/json")
 
     async def list_items(
         self, offset: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=_PAGE)] = 24
@@ -134,7 +147,7 @@ class Service:
             captions=int(told.get("captions", 0)),
             calibrated=bool(told.get("calibrated", False)),
             similarity=str(told.get("similarity", "")),
-            notes=[without_folders(str(note)) for note in told.get("notes", ())],
+            notes=[without_folders(str(note), self.live.folders) for note in told.get("notes", ())],
             generation=self.live.generation,
             version=halation.__version__,
             max_k=self.settings.max_k,
@@ -174,6 +187,7 @@ class Service:
         """End the threads."""
         self.searchers.close()
         self.painters.close()
+        self.explainers.close()
 
     def _within(self, k: int) -> int:
         if k > self.settings.max_k:

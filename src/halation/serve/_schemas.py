@@ -11,13 +11,13 @@ from halation.search import Answer, Hit, Item
 
 __all__ = [
     "About", "Found", "FoundItem", "Health", "Listing", "Problem", "Reloaded", "Shown", "TextQuery", "Token", "Want",
-    "found", "shown",
+    "found", "sayable", "shown",
 ]  # fmt: skip
 
 Want = Literal["auto", "images", "captions"]
 
 
-def _sayable(text: str) -> str:
+def sayable(text: str) -> str:
     """JSON can write half of a character ("\\\\ud800"), which no answer could repeat."""
     try:
         text.encode()
@@ -35,7 +35,7 @@ class TextQuery(BaseModel):
     """Words to look for."""
 
     model_config = ConfigDict(extra="forbid")
-    text: Annotated[str, AfterValidator(_sayable)] = Field(
+    text: Annotated[str, AfterValidator(sayable)] = Field(
         min_length=1,
         description="What to look for, in words.",
         examples=["two dogs in the snow"],

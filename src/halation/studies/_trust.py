@@ -1,8 +1,9 @@
 """Can a run's word be taken? Probabilities, "nothing here matches" and conformal sets, measured on images unseen.
 
 On drawn scenes, where it is known which caption is true of which picture, and on Flickr8k, where most of what is true
-was never annotated. Everything is fitted on the dev split and measured on the test split; conformal thresholds come
-from halves of the test split, as their promise is about queries drawn alike.
+was never annotated. Everything is fitted on the images of the dev split that early stopping did not look at (all of it
+where it looked at all) and measured on the test split; conformal thresholds come from halves of the test split, as
+their promise is about queries drawn alike.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from halation.calibration import TOP, Judged, fit_trust, reliability_plot
 from halation.data import Dataset
 from halation.relevance import Direction, read_flickr8k_judgements
 from halation.search import NEAR, judge
+from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
 from halation.studies._trust_measure import Measured, abstaining, by_truth, galleries, probabilities, sets, words
 from halation.studies._trust_plots import abstention_plot, sets_plot
@@ -90,7 +92,7 @@ def trust(
     caught: dict[str, float] = {}
     for name, folder, own in given:
         trained = open_run(own).in_detail()
-        splits_of = {split: trained.open(folder, split) for split in (trained.recipe.data.dev, "test")}
+        splits_of = {"dev": unseen(trained, folder)[0], "test": trained.open(folder, "test")}
         near = {
             kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]
             for kind in relevances
@@ -116,6 +118,7 @@ def _world(
     _, before = naive(trained.recipe)
     kl = trained.recipe.loss.kl.weight
     about = f"{trained.recipe.name}, seed {trained.recipe.train.seed}, {trained.recipe.train.epochs} epochs, KL {kl:g}"
+    about += f", fitted on {len(parts[0]):,} dev images"
     found = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:

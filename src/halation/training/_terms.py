@@ -26,6 +26,7 @@ __all__ = [
     "InfoNCE",
     "Scored",
     "SoftContrastive",
+    "Spread",
     "Step",
     "Triplet",
     "Uniformity",
@@ -190,6 +191,19 @@ class KL(nn.Module):
         """A scalar."""
         images, captions = step.gaussians()
         return losses.kl(images) + losses.kl(captions)
+
+
+class Spread(nn.Module):
+    """`losses.spread` with a learnt scale."""
+
+    def __init__(self, scale: float = 50.0) -> None:
+        super().__init__()
+        self.loss = losses.Spread(scale)
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        value: Tensor = self.loss(*step.gaussians(), step.matches)
+        return value
 
 
 class Uniformity(nn.Module):

@@ -41,6 +41,8 @@ export const alike = async (id, k, want, signal) =>
 
 export const byText = async (text, k, signal) => (await call("search", { ...post({ text, k }), signal })).json();
 
+export const explain = async (text, id) => (await call("explain", post({ text, id }))).json();
+
 export async function byImage(file, k, want, signal) {
   const form = new FormData();
   form.set("image", file, file.name || "picture");

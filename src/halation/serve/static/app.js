@@ -22,7 +22,7 @@ let pause = 0;
 let preview = "";
 let retry = 0;
 
-const detail = makeDetail({ findAlike: (hit) => alike(hit.id) });
+const detail = makeDetail({ findAlike: (hit) => alike(hit.id), explain: api.explain });
 const isBusy = () => detail.isOpen || $("token").open;
 
 // --- asking ---
@@ -86,7 +86,8 @@ async function showText(what, signal) {
   const answer = await api.byText(what.text, Math.min(what.k, about.max_k), signal);
   return () => {
     const top = answer.nothing ? view.nothing(answer, what.text) : view.summary(answer, "query", about.calibrated, facts(answer));
-    show(top, view.notes(answer), view.hits(answer, detail.open), more(answer));
+    const open = (all, at) => detail.open(all, at, what.text);
+    show(top, view.notes(answer), view.hits(answer, open), more(answer));
     $("announcer").textContent = view.spoken(answer, "query");
   };
 }

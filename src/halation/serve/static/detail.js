@@ -2,14 +2,17 @@
 
 import { $, el, icon, tidy } from "./dom.js";
 import { isKnown, percent, photo } from "./view.js";
+import { makeWhy } from "./why.js";
 
 // three places, a true minus, and no minus before zero
 const score = (value) => (Math.abs(value) < 0.0005 ? 0 : value).toFixed(3).replace("-", "−");
 
-export function makeDetail({ findAlike }) {
+export function makeDetail({ findAlike, explain }) {
   const dialog = $("detail");
+  const why = makeWhy({ explain });
   let hits = [];
   let place = 0;
+  let asked = ""; // the words it was found by, if any
   let origin = null; // where the focus was
 
   const step = (by) => {
@@ -20,7 +23,9 @@ export function makeDetail({ findAlike }) {
   };
 
   function draw() {
+    why.close();
     const hit = hits[place];
+    const frame = el("div", { class: "detail-picture" });
     const [said, ...others] = hit.captions;
     const arrow = (name, words, by) =>
       el("button", { class: "icon-button arrow", type: "button", "aria-label": words, disabled: place + by < 0 || place + by >= hits.length, onclick: () => step(by) }, icon(name));
@@ -30,14 +35,9 @@ export function makeDetail({ findAlike }) {
       ["Item", hit.id],
     ].filter(Boolean);
     const alike = el("button", { class: "button", type: "button", onclick: () => { dialog.close(); findAlike(hit); } }, icon("alike"), "Find pictures like it");
+    frame.append(photo(`${hit.image}?size=original`, said || hit.id, "whole"), arrow("left", "Previous picture", -1), arrow("right", "Next picture", +1));
     dialog.replaceChildren(
-      el(
-        "div",
-        { class: "detail-picture" },
-        photo(`${hit.image}?size=original`, said || hit.id, "whole"),
-        arrow("left", "Previous picture", -1),
-        arrow("right", "Next picture", +1),
-      ),
+      frame,
       el(
         "div",
         { class: "detail-words" },
@@ -45,6 +45,7 @@ export function makeDetail({ findAlike }) {
         el("h2", { id: "detail-title" }, said ? tidy(said) : hit.id),
         others.length > 0 && el("ul", {}, others.map((words) => el("li", {}, tidy(words)))),
         el("dl", {}, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+        asked && why.panel(hit, asked, frame),
         alike,
       ),
     );
@@ -61,13 +62,15 @@ export function makeDetail({ findAlike }) {
     if (event.target === dialog) dialog.close(); // the backdrop
   });
   dialog.addEventListener("close", () => {
+    why.close();
     const shown = hits[place] && document.querySelector(`.card[data-id="${CSS.escape(hits[place].id)}"]`);
     (shown || origin)?.focus();
   });
 
   return {
-    open(all, at) {
+    open(all, at, text = "") {
       hits = all;
+      asked = text;
       place = at;
       origin = document.activeElement;
       draw();

@@ -1,0 +1,114 @@
+"""What correcting hubs gains on Flickr8k's test split, and what becomes of the match probabilities.
+
+`python -m bench hubness`, on the runs of `make studies` (HALATION_RUNS: their folder; default: runs/). The bank of
+queries is the training split's, up to 10,000; the test queries are never in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.gallery import FLICKR8K, ROOT
+from bench.results import Row
+from halation.build import Trained, open_run
+from halation.calibration import TOP, Judged, ece, fit_trust
+from halation.evaluation import evaluate
+from halation.gaussian import Gaussian
+from halation.index import HubnessKind, Index
+from halation.relevance import Direction
+from halation.search import NEAR, judge
+from halation.search._judge import near_ones
+from halation.search._towers import Towers
+
+GROUP = "hubness"
+RUNS = Path(os.environ.get("HALATION_RUNS", ROOT / "runs"))
+MODELS = ("flickr8k_infonce-seed0", "flickr8k_pcme-seed0", "flickr8k_pcmepp-seed0")
+KINDS: tuple[HubnessKind | None, ...] = (None, "csls", "dual_softmax")
+METRICS = ("R@1", "R@5", "R@10")
+
+
+def run() -> Iterator[Row]:
+    there = [name for name in MODELS if (RUNS / name).is_dir()] if FLICKR8K.is_dir() else []
+    if not there:
+        yield Row(GROUP, "gain in recall", "not measured: no runs on Flickr8k (HALATION_RUNS: their folder)")
+    for name in there:
+        yield from _rows(name, open_run(RUNS / name).in_detail())
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is searched, who asks, and who asked before."""
+
+    items: Gaussian
+    queries: Gaussian
+    bank: Gaussian
+
+
+def _rows(name: str, trained: Trained) -> Iterator[Row]:
+    test = trained.open(FLICKR8K, "test")
+    images, captions = trained.encode(test)
+    asked_images, asked_captions = trained.encode(trained.open(FLICKR8K, "train"))
+    assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
+    assert isinstance(asked_images, Gaussian) and isinstance(asked_captions, Gaussian)
+    similarity = Towers(trained).similarity
+    sides: dict[Direction, Side] = {
+        "i2t": Side(captions, images, asked_images),
+        "t2i": Side(images, captions, asked_captions),
+    }
+    trust = _Trusted(trained, FLICKR8K)
+    base = 0.0
+    for kind in KINDS:
+        found, errors = {}, {}
+        for direction, side in sides.items():
+            names = [str(number) for number in range(len(side.items))]
+            index = Index(names, side.items, similarity, "exact", hubness=kind, queries=side.bank)
+            ranking = index.search(side.queries, len(index))
+            scores = np.empty_like(ranking.scores)
+            np.put_along_axis(scores, ranking.rows, ranking.scores, axis=1)
+            as_given = scores if direction == "i2t" else scores.T
+            measured = evaluate(as_given, test.truth, METRICS, resamples=0)
+            found[direction] = measured.i2t if direction == "i2t" else measured.t2i
+            errors[direction] = trust.ece(direction, ranking.rows)
+        total = sum(found[direction][metric] for direction in found for metric in METRICS)
+        base = base or total
+        shown = ", ".join(f"{metric} {found['i2t'][metric]:.1f}/{found['t2i'][metric]:.1f}" for metric in METRICS)
+        yield Row(
+            GROUP,
+            f"{name}, {(kind or 'no correction').replace('_', '-')}: i2t/t2i",
+            f"{shown}, rsum {total:.1f}; ECE of the {TOP} first {errors['i2t']:.4f}/{errors['t2i']:.4f}",
+            "" if kind is None else f"without: rsum {base:.1f}",
+            None if kind is None else total / base,
+        )
+
+
+class _Trusted:
+    """Probabilities fitted on dev's scores as they are, asked of the first hits in any order on test."""
+
+    def __init__(self, trained: Trained, folder: Path) -> None:
+        judgements = []
+        for split in ("dev", "test"):
+            data = trained.open(folder, split)
+            judgements.append(judge(trained, data, near_ones(data, "cider", NEAR["cider"])))
+        dev, self._test = judgements
+        self._trust = {direction: fit_trust(judged).trust for direction, judged in dev.items()}
+
+    def ece(self, direction: Direction, order: np.ndarray) -> float:
+        """Over each query with its gallery and with all that matches or may match taken out, as in the fit."""
+        judged: Judged = self._test[direction]
+        said, was = [], []
+        for scores in (judged.scores, judged.taken_out):
+            own = np.take_along_axis(scores, order, axis=1)  # (q, n) in the order of the hits
+            matches = np.take_along_axis(judged.matches, order, axis=1)
+            place = np.argsort(~np.isfinite(own), axis=1, kind="stable")[:, :TOP]  # the first that are there
+            best = own.max(axis=1, keepdims=True)
+            first = np.concatenate([np.take_along_axis(own, place, axis=1), best], axis=1)
+            p = self._trust[direction].probability(first, judged.gallery)[:, :-1]
+            there = np.isfinite(first[:, :-1])
+            said.append(p[there])
+            was.append((np.take_along_axis(matches, place, axis=1) & (scores is judged.scores))[there])
+        return ece(np.concatenate(said), np.concatenate(was))

@@ -1,0 +1,79 @@
+"""The report's page: how large it is, and how long a browser takes to show it.
+
+The run is drawn, not trained, and its pictures are soft noise of a photograph's size: neither changes what a page of
+1,000 images and 5,000 captions weighs much, or how it opens.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from bench.results import Row
+from bench.serve import write_run
+from halation.data import Photos, draw_scenes
+from halation.report import gather_facts, write_page
+
+PICTURES, MOST_MB, MOST_MS = 1000, 20.0, 2000.0
+_TIMES = """() => {
+    const paint = performance.getEntriesByName('first-contentful-paint')[0];
+    return [performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd, paint ? paint.startTime : 0];
+}"""
+
+
+def run(pictures: int = PICTURES) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        draw_scenes(folder / "scenes", train=1, dev=1, test=pictures)
+        run_folder, _ = write_run(folder)
+        facts, _ = gather_facts(run_folder, folder / "scenes")
+        page = write_page(facts, _photographs(folder / "photographs", pictures), folder / "report")
+        size, shape = page.stat().st_size / 1e6, f"{pictures:,} × {5 * pictures:,}"
+        yield Row(
+            "Report", f"page of {shape}, pictures inside", f"{size:.1f} MB", f"{MOST_MB:g} MB", MOST_MB / size, 1.0
+        )
+        opened = _opened(page)
+        if opened is not None:
+            ready, painted = opened
+            said = f"DOMContentLoaded {ready:.0f} ms, first paint {painted:.0f} ms"
+            yield Row("Report", f"opening the page of {shape}", said, f"{MOST_MS / 1000:g} s", MOST_MS / ready, 1.0)
+
+
+def _photographs(folder: Path, count: int) -> Photos:
+    """Soft noise, 500 × 375: as much to a picture's code as a photograph has."""
+    folder.mkdir()
+    generator, paths = np.random.default_rng(0), []
+    for number in range(count):
+        noise = generator.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+        paths.append(folder / f"{number}.jpg")
+        Image.fromarray(noise).resize((500, 375), Image.Resampling.BICUBIC).save(paths[-1], quality=90)
+    return Photos(paths)
+
+
+def _opened(page: Path, times: int = 5) -> tuple[float, float] | None:
+    """The best of some openings, each in a fresh context; None without a browser."""
+    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        found = None
+    if found is None:
+        return None
+    seen = []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        for _ in range(times):
+            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            tab = context.new_page()
+            tab.goto(page.as_uri())
+            tab.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+            seen.append(tuple(tab.evaluate(_TIMES)))
+            context.close()
+        browser.close()
+    ready, painted = min(seen)
+    return float(ready), float(painted)

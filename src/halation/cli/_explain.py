@@ -1,0 +1,60 @@
+"""The verb that explains one answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halation._errors import InputError
+
+__all__ = ["add_verbs"]
+
+_FORMS = {".png": "to_png", ".html": "to_html"}
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
+    image: Annotated[Path, typer.Option(help="A picture.")],
+    text: Annotated[str, typer.Option(help="What is said of it.")],
+    out: Annotated[
+        list[Path] | None, typer.Option("--out", "-o", help="Draw it: a .png or an .html file; repeatable.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="What computed the features, for a run trained on features of its own.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The data's folder, for a run on features whose cells were made smaller.")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index of this run: the probability among its pictures.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Why does a picture score as it does for a text? The parts of the score, where heads look, what mattered."""
+    targets = out or []
+    for path in targets:
+        if path.suffix.lower() not in _FORMS:
+            raise InputError(f"{path}: an explanation is drawn as .png or .html; name such a file")
+        if path.is_dir() or not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written: name a file in an existing folder")
+    from halation.explain import explain as work
+
+    search = None
+    if index is not None:
+        from halation.search import open_search
+
+        search = open_search(index, run)
+    explained = work(run, image, text, backbone=backbone, data=data, search=search)
+    print(json.dumps(explained.to_dict(), ensure_ascii=False, indent=2) if as_json else explained)
+    for path in targets:
+        getattr(explained, _FORMS[path.suffix.lower()])(path)
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def add_verbs(app: typer.Typer) -> None:
+    """Make the verb known."""
+    app.command()(explain)

@@ -1,0 +1,72 @@
+"""A linear map that made stored cells smaller, kept so that new pictures can be brought to the same numbers."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from halation._errors import InputError
+from halation._tensors import load_tensors, save_tensors
+
+__all__ = ["Projection"]
+
+_LARGEST = 127  # of an int8
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """y = components · (x − mean), in steps of `scale` where it was stored as int8: cells (…, d) → (…, k).
+
+    Principal components of a backbone's cells, as `…_params.npz` beside stored features has them.
+
+    >>> Projection(torch.ones(2), torch.tensor([[1.0, 0.0]]), torch.tensor([0.5]))(torch.tensor([[1.9, 5.0]]))
+    tensor([[1.]])
+    """
+
+    mean: Tensor  # (d,)
+    components: Tensor  # (k, d)
+    scale: Tensor | None = None  # (k,)
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Of what comes in and of what goes out."""
+        return int(self.components.shape[1]), int(self.components.shape[0])
+
+    def __call__(self, cells: Tensor) -> Tensor:
+        y = (cells - self.mean.to(cells)) @ self.components.to(cells).T
+        if self.scale is None:
+            return y
+        scale = self.scale.to(cells)
+        return (y / scale).round().clamp(-_LARGEST, _LARGEST) * scale
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Projection | None:
+        """Of a `…_params.npz` with "mean", "components" and perhaps "scale"; None where it has no such map."""
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                names = set(found.files)
+                arrays = {name: torch.from_numpy(found[name].astype(np.float32)) for name in _NAMES if name in names}
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path} is no readable archive of arrays ({error}); was it written completely?") from None
+        return cls(**arrays) if {"mean", "components"} <= names else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as safetensors."""
+        save_tensors(path, {name: value for name in _NAMES if (value := getattr(self, name)) is not None})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Projection:
+        """What `save` wrote."""
+        found = load_tensors(path)
+        if not {"mean", "components"} <= set(found) <= set(_NAMES):
+            raise InputError(f"{Path(path)} is no projection of features; was it edited?")
+        return cls(**found)
+
+
+_NAMES = ("mean", "components", "scale")

@@ -1,0 +1,279 @@
+"""`explain`: a run, a picture and a text in, an `Explanation` out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from halation._arrays import FloatArray
+from halation._errors import InputError, MissingExtra
+from halation.build import Trained, open_run
+from halation.encoders import Encoded, Features, Gisted, SoftMaximum, detail_of
+from halation.explain._explanation import Attention, Explanation, Joined
+from halation.explain._influence import cell_influence, word_influence
+from halation.explain._parts import facts_of, name_of, parts_of
+from halation.explain._reading import Reading, read_words
+from halation.search import MAX_PIXELS, Search, UnknownItem, read_picture
+from halation.search._eyes import Eyes, device_here
+from halation.search._query import read_query
+from halation.search._reader import Reader
+from halation.search._trusts import read_trusts
+
+__all__ = ["Explainer", "explain", "explain_hit"]
+
+_CELLS = 7  # rows and columns of the influence where a model has no cells of its own
+_SAME = 0.01  # how far a score may be from the index's, which keeps what was seen when it was made
+_NOT_CALIBRATED = "the run was not calibrated: halation calibrate RUN --data DATA"
+_RELATIVE = "it depends on the query's best hit, which a pair alone does not have: name an index (--index), or search"
+_NOT_UNDERSTOOD = "the model knows none of these words"
+
+
+class Seen(NamedTuple):
+    """An image as it is compared; what its backbone saw, and the pixels, where it was looked at."""
+
+    image: Encoded
+    features: Features | None = None
+    pixels: Tensor | None = None  # (3, H, W)
+
+
+class Chance(NamedTuple):
+    """A match probability and what it refers to, or None and why."""
+
+    probability: float | None
+    about: str
+
+
+def explain(
+    run: Trained | str | os.PathLike[str],
+    image: Image.Image | str | os.PathLike[str],
+    text: str,
+    *,
+    backbone: str | None = None,
+    data: str | os.PathLike[str] | None = None,
+    search: Search | None = None,
+) -> Explanation:
+    """Why a picture scores as it does for a text.
+
+    run        a trained run, or its folder
+    image      a picture, or its file
+    backbone   what computed the features, for a run trained on features whose name does not tell
+    data       the data's folder, for a run on features that were made smaller and that does not keep how
+    search     an index of this run's: the probability is then that of a hit among its pictures
+    """
+    trained = run if isinstance(run, Trained) else open_run(run)
+    explainer = Explainer(trained, eyes=Eyes(trained, backbone, None if data is None else Path(data)), search=search)
+    picture = image if isinstance(image, Image.Image) else read_picture(Path(image))
+    return explainer(picture, text, name="picture" if isinstance(image, Image.Image) else Path(image).name)
+
+
+def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS) -> Explanation:  # noqa: A002
+    """Why a search ranks one of its pictures as it does for these words, with the probability its answer has."""
+    if not isinstance(search, Search):
+        raise InputError("this search has no model that could explain what it finds")
+    item = search.item(id)
+    if item.side != "images":
+        raise InputError(f"{id} is a caption; only pictures are explained")
+    content = search.picture_bytes(id)
+    if content is None:
+        raise UnknownItem(f"the picture of {id} is gone from the disk (or too large)")
+    picture = read_picture(content, id, limit=max_pixels)
+    towers = search.towers
+    explainer = Explainer(towers.trained, eyes=towers.eyes, reader=towers.reader)
+    chance = _chance_of_hit(search, id, text)
+    index = search.indexes["images"]
+    kept = index.gaussians(index.rows([id]))
+    try:
+        towers.open_eyes()
+    except (InputError, MissingExtra) as error:
+        return explainer.stored(kept, picture, text, str(error), name=id, chance=chance)
+    explained = explainer(picture, text, name=id, chance=chance)
+    score = float(towers.similarity(kept, towers.captions([explained.text])))
+    if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
+        return explained
+    note = (
+        f"looked at again the picture scores {explained.score:.3f}, in the index {score:.3f}: it, or the features the "
+    )
+    return replace(explained, notes=(*explained.notes, f"{note}index was made of, come from another copy"))
+
+
+class Explainer:
+    """A run that explains, for many pairs: what it needs is loaded once. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        *,
+        eyes: Eyes | None = None,
+        reader: Reader | None = None,
+        search: Search | None = None,
+    ) -> None:
+        self.search = search  # for what a probability is relative to
+        self.trained, self.model = trained, trained.model.to(device_here()).eval()
+        self.eyes, self.reader = eyes or Eyes(trained), reader or Reader(trained)
+        compare = self.model.compare
+        self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
+
+    def __call__(
+        self, picture: Image.Image, text: str, *, name: str = "picture", chance: Chance | None = None
+    ) -> Explanation:
+        """Of one picture and one text; `chance` where a search knows better what it may claim."""
+        picture = picture.convert("RGB")
+        with torch.no_grad():
+            pixels = self.eyes.preprocess(picture)
+            taken, side = self.eyes.look(pixels[None]), cast(Any, self.model.image)
+            seen = Seen(self.model.images(taken), side.backbone(taken), pixels)
+        return self._explained(seen, picture, text, name, chance)
+
+    def stored(
+        self, image: Encoded, picture: Image.Image, text: str, why: str, *, name: str, chance: Chance
+    ) -> Explanation:
+        """The same of an image as an index keeps it, where the run cannot look at the picture, and `why` not."""
+        explained = self._explained(Seen(image), picture.convert("RGB"), text, name, chance)
+        return replace(explained, notes=(*explained.notes, f"nothing is known of the parts of the picture: {why}"))
+
+    @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
+    def _explained(self, seen: Seen, picture: Image.Image, text: str, name: str, chance: Chance | None) -> Explanation:
+        query = read_query(text, self.reader)
+        reading, said = read_words(query.text, self.reader), self._read([query.text])
+        detail, asked = detail_of(seen.image), detail_of(said)
+        parts = parts_of(self.compare, detail, asked)
+        score = math.fsum(part.value for part in parts)
+        on_cells, on_words = self._attentions(seen, query.text, asked, reading)
+        words = word_influence(
+            score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0]
+        )
+        given = (chance or self._chance(score, query.text)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
+        return Explanation(
+            name=name,
+            text=query.text,
+            similarity=name_of(self.compare),
+            score=score,
+            parts=parts,
+            facts=facts_of(self.compare, detail, asked, self.trained.recipe),
+            probability=given.probability,
+            about_probability=given.about,
+            words=reading.words,
+            known=self._known(reading),
+            image_attention=on_cells,
+            text_attention=on_words,
+            image_influence=self._cells(seen, asked, score),
+            text_influence=_array(words),
+            picture=picture,
+            view=self._view(picture, seen.pixels is not None),
+            joined=self._joined(seen.image, said),
+            notes=tuple(query.notes),
+        )
+
+    def _cells(self, seen: Seen, asked: Encoded, score: float) -> FloatArray | None:
+        if seen.pixels is None or seen.features is None:
+            return None
+        rows, columns = _square(seen.features.local) or (_CELLS, _CELLS)
+        found = cell_influence(
+            seen.pixels, rows, columns, score, lambda filled: self._scores(detail_of(self._looked(filled)), asked)[:, 0]
+        )
+        return _array(found)
+
+    def _looked(self, pixels: Tensor) -> Encoded:
+        return self.model.images(self.eyes.look(pixels))
+
+    def _read(self, texts: Sequence[str]) -> Encoded:
+        return self.model.captions(self.reader.tokens(texts))
+
+    def _scores(self, images: Encoded, texts: Encoded) -> Tensor:
+        scores: Tensor = self.compare(images, texts)
+        return scores.float().cpu()
+
+    def _attentions(
+        self, seen: Seen, text: str, asked: Encoded, reading: Reading
+    ) -> tuple[tuple[Attention, ...], tuple[Attention, ...]]:
+        """Over the cells of the picture and over the words, of the heads or of the scorer."""
+        if hasattr(self.compare, "attentions"):
+            on_cells, on_words = self.compare.attentions(detail_of(seen.image), asked)
+        else:
+            image, side = cast(Any, self.model.image), cast(Any, self.model.text)
+            on_cells = {} if seen.features is None else image.head.attentions(seen.features)
+            on_words = side.head.attentions(side.backbone(self.reader.tokens([text])))
+        grid = None if seen.features is None else _square(seen.features.local)
+        heads = {"each word": self.reader.words(text)}
+        cells = [_attention(of, weights[0], heads.get(of)) for of, weights in on_cells.items()] if grid else []
+        words = [_attention(of, weights[0]) for of, weights in on_words.items()] if reading.tokens is not None else []
+        return (
+            tuple(Attention(a.of, a.heads, a.weights.reshape(-1, *(grid or ()))) for a in cells),
+            tuple(Attention(a.of, a.heads, reading.gathered(a.weights)) for a in words),
+        )
+
+    def _known(self, reading: Reading) -> tuple[bool, ...]:
+        unknown = set(self.reader.unknown_words(" ".join(reading.words)))
+        return tuple(not unknown.intersection(self.reader.words(word) or ()) for word in reading.words)
+
+    def _chance(self, score: float, text: str) -> Chance:
+        """As a search shows it; where the calibration is relative to a query's best hit, a pair alone has none."""
+        trusts, notes = read_trusts(self.trained.folder)
+        if trusts is None:
+            return Chance(None, notes[0] if notes else _NOT_CALIBRATED)
+        trust, search = trusts.t2i, self.search
+        if search is not None:
+            gallery, best = len(search.indexes["images"]), search.text(text, 1, "images").hits
+            top = max([score, *(hit.score for hit in best)])
+            found = trust.probability([top, score], gallery)[1]
+            return Chance(float(found), f"as a hit among {gallery:,} pictures")
+        if trust.calibration.lean > 0:
+            return Chance(None, _RELATIVE)
+        return Chance(float(trust.probability([score])[0]), f"as a hit among {trust.calibration.gallery:,} pictures")
+
+    def _joined(self, image: Encoded, said: Encoded) -> Joined | None:
+        join = self.model.compare
+        if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(said, Gisted)):
+            return None
+        return joined(join, image, said)
+
+    def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
+        width, height = map(float, picture.size)
+        view = getattr(self.eyes.network, "view", None) if looked else None  # a network of one's own need not say
+        found: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
+        return found
+
+
+def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> Joined:
+    """The two scores a soft maximum joins, of one image and one text, on its scale."""
+    detail = (join.detail(image, text) - join.median) / join.reach
+    gist = join.floor + (1 - join.floor) * (1 + (image.gist.mean * text.gist.mean).sum()) / 2
+    share = torch.sigmoid((detail - gist) / join.temperature)
+    return Joined(float(join(image, text)), float(detail), float(gist), float(share))
+
+
+def _attention(of: str, weights: Tensor, heads: Sequence[str] | None = None) -> Attention:
+    """weights (heads, cells)."""
+    count = len(weights)
+    names = tuple(heads) if heads and len(heads) == count else tuple(str(n + 1) for n in range(count))
+    return Attention(of, ("",) if count == 1 and not heads else names, _array(weights))
+
+
+def _square(local: Tensor | None) -> tuple[int, int] | None:
+    """Rows and columns of the cells, where they are those of a square picture."""
+    side = 0 if local is None else math.isqrt(local.shape[1])
+    return (side, side) if local is not None and side > 1 and side * side == local.shape[1] else None
+
+
+def _array(values: Tensor) -> FloatArray:
+    array: FloatArray = values.double().cpu().numpy()
+    return array
+
+
+def _chance_of_hit(search: Search, id: str, text: str) -> Chance:  # noqa: A002
+    if search.trusts is None:
+        return Chance(None, _NOT_CALIBRATED)
+    top = search.trusts.t2i.top
+    answer = search.text(text, top, "images")
+    found = [hit.probability for hit in answer.hits if hit.id == id]
+    if not found or found[0] is None:
+        return Chance(None, f"probabilities were calibrated on the {top} best hits, and this is none of them")
+    return Chance(found[0], f"as a hit of this search, among {len(search.indexes['images']):,} pictures")

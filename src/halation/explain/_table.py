@@ -1,0 +1,58 @@
+"""An explanation as text for a terminal."""
+
+from __future__ import annotations
+
+from halation import _table
+from halation.explain._explanation import Explanation
+from halation.explain._shown import percent, shades, signed, summands
+
+__all__ = ["as_table"]
+
+_BAR = 10
+
+
+def as_table(explanation: Explanation) -> str:
+    """The score and its parts, then a row for every word."""
+    return "\n\n".join([_score(explanation), _words(explanation), *_notes(explanation)])
+
+
+def _score(e: Explanation) -> str:
+    chance = "not known" if e.probability is None else percent(e.probability)
+    rows = [[name, signed(value, 4), formula] for name, value, formula in summands(e)]
+    if e.joined is not None:
+        rows += [
+            ["  in detail, scaled", signed(e.joined.detail, 4), "0: the median pair, 1: decides alone"],
+            ["  gist", signed(e.joined.gist, 4), "what the two are about"],
+            [
+                "  joined",
+                signed(e.joined.score, 4),
+                f"their soft maximum, {percent(e.joined.share)} of it the detail's",
+            ],
+        ]
+    rows += [[name, f"{value:.4g}", ""] for name, value in e.facts.items()]
+    rows.append(["probability of a match", chance, e.about_probability])
+    wide, across = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [f"{name.ljust(wide)}  {value.rjust(across)}  {what}".rstrip() for name, value, what in rows]
+    return "\n".join([f"{e.name}  and  “{e.text}”", "", *lines])
+
+
+def _words(e: Explanation) -> str:
+    columns = shades(e)
+    highest = max((abs(float(x)) for x in e.text_influence), default=0.0) or 1.0
+    rows = []
+    for place, word in enumerate(e.words):
+        bar = _bar(float(e.text_influence[place]) / highest)
+        shares = [percent(float(column.values[place])) for column in columns[1:]]
+        name = word if e.known[place] else f"{word} (unknown)"
+        rows.append([name, signed(float(e.text_influence[place]), 4), bar, *shares])
+    header = ["word", "influence", "against  for".center(2 * _BAR + 1), *(column.title for column in columns[1:])]
+    return _table.text(header, rows)
+
+
+def _bar(share: float) -> str:
+    full = "█" * round(_BAR * abs(share))
+    return f"{full:>{_BAR}}│{'':{_BAR}}" if share < 0 else f"{'':{_BAR}}│{full:<{_BAR}}"
+
+
+def _notes(e: Explanation) -> list[str]:
+    return ["\n".join(f"note: {note}" for note in e.notes)] if e.notes else []

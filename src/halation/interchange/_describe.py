@@ -1,0 +1,77 @@
+"""What somebody without halation must know to use the graphs, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import halation
+from halation._errors import InputError
+from halation.encoders import EfficientNetLite0, SmallConvNet, Vocabulary, WordsAndSentence
+from halation.encoders._vocabulary import PADDING, UNKNOWN
+from halation.search._eyes import Eyes
+
+__all__ = ["describe", "how_to_prepare"]
+
+FORMAT = "halation onnx 1"
+_PATTERNS = {"words": r"\b\w\w+\b", "whitespace": r"\S+"}
+_SIMILARITIES = {
+    "cosine": "mean_a · mean_b / (|mean_a| |mean_b|)",
+    "l2": "−|mean_a − mean_b|²",
+    "csd": "−(|mean_a − mean_b|² + Σ exp(log_var_a) + Σ exp(log_var_b))",
+    "wasserstein2": "−(|mean_a − mean_b|² + |exp(log_var_a / 2) − exp(log_var_b / 2)|²)",
+}
+_SENTENCE = {
+    "model": "sentence-transformers/all-MiniLM-L6-v2",
+    "how": "mean of the last hidden states over at most 256 word pieces, divided by its length, rounded to float16",
+    "dim": 384,
+}
+
+
+def describe(eyes: Eyes, files: dict[str, Any], text: Any, similarity: str, opset: int, dim: int) -> dict[str, Any]:
+    """preprocess.json: inputs of each graph, and how to come by them."""
+    network = None if eyes.on_features and "backbone" not in files else eyes.network
+    reading = _reading(text.vocabulary)
+    if isinstance(text, WordsAndSentence):
+        reading["sentence"] = _SENTENCE
+    return {
+        "format": FORMAT,
+        "halation": halation.__version__,
+        "opset": opset,
+        "dim": dim,
+        "files": files,
+        "image": None if network is None else how_to_prepare(network),
+        "text": reading,
+        "outputs": {
+            "mean": "(batch, dim) float32",
+            "log_var": "(batch, dim) float32, log σ²; −inf where the model gives points, whose variance is 0",
+        },
+        "similarity": {"name": similarity, "score": _SIMILARITIES[similarity], "bigger": "closer"},
+    }
+
+
+def how_to_prepare(network: Any) -> dict[str, Any]:
+    """A picture → pixels (3, H, W): RGB, resized (Pillow's bicubic), cropped in the middle, multiply · value + add."""
+    if isinstance(network, SmallConvNet):
+        size = network.size
+        return {"resize": [size, size], "short_side": None, "crop": None, "multiply": 1 / 127.5, "add": -1.0}
+    if isinstance(network, EfficientNetLite0):
+        return {"resize": None, "short_side": 256, "crop": 224, "multiply": 1 / 128, "add": -127 / 128}
+    raise InputError(
+        f"{type(network).__name__} is a model of transformers, with a processor of its own; export it with that "
+        "library's tools (optimum), and the head of this run on features of it"
+    )
+
+
+def _reading(vocabulary: Vocabulary) -> dict[str, Any]:
+    """A text → ids: lower-cased words by the pattern, their place in vocabulary.json's "words" plus `first`."""
+    if vocabulary.tokenizer not in _PATTERNS:
+        raise InputError(f"the tokenizer {vocabulary.tokenizer} is no plain pattern; train with tokenizer words")
+    return {
+        "pattern": _PATTERNS[vocabulary.tokenizer],
+        "lowercase": vocabulary.tokenizer == "words",
+        "vocabulary": "vocabulary.json",
+        "padding": PADDING,
+        "unknown": UNKNOWN,
+        "first": 2,
+        "empty": "a text without words is one unknown word",
+    }

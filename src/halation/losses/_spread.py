@@ -1,0 +1,67 @@
+"""σ as the temperature of retrieval: an item that is hard to tell from others gets a wide Gaussian."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from halation._arrays import Array
+from halation._errors import InputError
+from halation.gaussian import Gaussian
+from halation.losses._checks import as_factor, as_matches, check_finite, check_some, positive
+from halation.losses._info_nce import info_nce
+from halation.similarity import l2
+from halation.similarity._geometry import widen
+
+__all__ = ["Spread", "spread"]
+
+
+def spread(a: Gaussian, b: Gaussian, matches: Array, *, scale: float | Tensor = 50.0, check: bool = False) -> Tensor:
+    """InfoNCE of the distances of the means, every query with a temperature of its own: its σ².
+
+        S_ij = −‖μ_i − μ_j‖² / (scale · u_i²),   u_i the geometric mean of σ_i;   ½ (queries of a + queries of b)
+
+    An item whose match is easily found gains by a small σ, one among many that are alike by a large σ, for then it does
+    not claim what it cannot tell. "Temperature as uncertainty", Zhang et al., NeurIPS 2021 workshop, for the σ of a
+    Gaussian. **The means get no gradient**: whatever trains them goes on as if this were not there. a (n_a, d) and
+    b (n_b, d) with variances; matches (n_a, n_b) bool; `scale` is best learnt (`Spread`), so that σ keeps the size that
+    other terms give it and only its order is taught.
+
+    >>> near, far = Gaussian(torch.eye(2), torch.full((2, 2), -4.0)), Gaussian(torch.eye(2), torch.zeros(2, 2))
+    >>> spread(near, near, torch.eye(2, dtype=torch.bool), scale=1.0) < spread(far, far, torch.eye(2) > 0, scale=1.0)
+    tensor(True)
+    """
+    a, b = Gaussian.of(a), Gaussian.of(b)
+    for name, side in (("a", a), ("b", b)):
+        check_some(name, side)
+        if check:
+            check_finite(name, side)
+    scale = as_factor("scale", scale, finite=check)
+    scores = l2(Gaussian.point(a.mean.detach()), Gaussian.point(b.mean.detach())) / scale  # (n_a, n_b)
+    matches = as_matches(matches, scores)
+    rows = info_nce(scores * _sharpness(a)[:, None], matches, 1.0, symmetric=False)
+    columns = info_nce(scores.T * _sharpness(b)[:, None], matches.T, 1.0, symmetric=False)
+    return 0.5 * (rows + columns)
+
+
+class Spread(nn.Module):
+    """`spread` with a learnt scale, held as its logarithm."""
+
+    def __init__(self, scale: float = 50.0, *, check: bool = False) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(positive("scale", scale)).log())
+        self.check = check
+
+    def extra_repr(self) -> str:
+        return f"scale={self.log_scale.exp().item():g}"
+
+    def forward(self, a: Gaussian, b: Gaussian, matches: Array) -> Tensor:
+        """a, b Gaussians, matches (n_a, n_b) bool; a scalar."""
+        return spread(a, b, matches, scale=self.log_scale.exp(), check=self.check)
+
+
+def _sharpness(items: Gaussian) -> Tensor:
+    """1 / u² (n,)."""
+    if items.log_var is None:
+        raise InputError("spread trains σ, and these are points; give them a log_var")
+    return (-widen(items.log_var).mean(dim=1)).exp()

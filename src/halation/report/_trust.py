@@ -1,0 +1,76 @@
+"""Reliability of match probabilities on the split of the report: without calibration, and with the run's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from halation._arrays import BoolArray, FloatArray
+from halation._errors import InputError
+from halation._progress import Progress, silent
+from halation.build import Trained
+from halation.calibration import TOP, Judged, Trusts, ece, reliability
+from halation.calibration._choose import before_mixed
+from halation.data import Dataset
+from halation.relevance import Direction
+from halation.report._facts import Absent, Reliabilities
+from halation.search import NEAR, fingerprint
+from halation.search._judge import judged, naive, near_ones
+
+__all__ = ["reliabilities"]
+
+_CELLS = 1 << 24  # scores a direction looks at: enough for a curve, and a COCO gallery stays in memory
+
+
+def reliabilities(
+    trained: Trained, dataset: Dataset, scores: FloatArray, *, seed: int = 0, progress: Progress = silent
+) -> dict[Direction, Reliabilities | Absent]:
+    """Both directions. scores (n_images, n_captions): of the run in detail, as a calibration is fitted."""
+    if dataset.name.endswith(f"-{trained.recipe.data.train}"):
+        return dict.fromkeys(("i2t", "t2i"), Absent("probabilities on what was trained on would say nothing"))
+    trusts = _trusts(trained)
+    near = near_ones(dataset, "cider", NEAR["cider"], progress=progress)
+    found: dict[Direction, Reliabilities | Absent] = {}
+    sides: tuple[Direction, Direction] = ("i2t", "t2i")
+    for direction in sides:
+        every = judged(direction, scores, dataset, None, near, most=_most(direction, scores), seed=seed)
+        found[direction] = _reliability(every, trained, trusts)
+    return found
+
+
+def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent) -> Reliabilities:
+    calibration = None if isinstance(trusts, Absent) else trusts[asked.direction].calibration
+    top = TOP if calibration is None else calibration.top
+    scores, matches = asked.mixed(top)
+    there = np.isfinite(scores)
+    words, before = naive(trained.recipe)
+    lines = [_line("before", before_mixed(before, asked, top)[there], matches[there])]
+    if calibration is not None:
+        lines.append(_line("calibrated", calibration(scores, asked.gallery)[there], matches[there]))
+    note = (
+        f"The {top} best candidates of {len(asked):,} queries, once in the gallery as it is and once with all that "
+        f"matches taken out. Before: {words}."
+    )
+    return Reliabilities(tuple(lines), note, trusts if isinstance(trusts, Absent) else None)
+
+
+def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float, ...], tuple[float, ...], float]:
+    bins = reliability(said, was)
+    return name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(said, was)
+
+
+def _trusts(trained: Trained) -> Trusts | Absent:
+    path = trained.folder / "calibration.json"
+    remedy = f"halation calibrate {trained.folder.name} --data DATA"
+    if not path.is_file():
+        return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
+    try:
+        return Trusts.load(path, fingerprint(trained.folder))
+    except InputError:  # of another model, or of an older version
+        return Absent(
+            "The run's calibration.json was fitted on another model or by another version. Fit it again:", remedy
+        )
+
+
+def _most(direction: Direction, scores: FloatArray) -> int:
+    gallery = int(scores.shape[1] if direction == "i2t" else scores.shape[0])
+    return max(1, _CELLS // gallery)

@@ -1,0 +1,49 @@
+// Galleries: one direction and one kind at a time, filtered by words, ordered by a measure. All of it is in the page.
+
+for (const browser of document.querySelectorAll(".browser")) {
+  const galleries = [...browser.querySelectorAll(".gallery")];
+  const choice = { way: browser.querySelector("[data-way]").dataset.way, key: browser.querySelector(".tabs [data-key]").dataset.key };
+  const filter = browser.querySelector(".filter");
+  const order = browser.querySelector(".order");
+  const count = browser.querySelector(".count");
+  const chosen = new Map(galleries.map((gallery) => [gallery, [...gallery.querySelectorAll(".card")]]));
+
+  const show = () => {
+    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const gallery of galleries) {
+      const here = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
+      gallery.classList.toggle("away", !here);
+      if (!here) continue;
+      let shown = 0;
+      for (const card of chosen.get(gallery)) {
+        card.hidden = !wanted.every((word) => card.dataset.words.includes(word));
+        shown += !card.hidden;
+      }
+      count.textContent = wanted.length ? `${shown} of ${chosen.get(gallery).length} queries` : "";
+      const by = order.value;
+      const cards = [...chosen.get(gallery)];
+      if (by) cards.sort((a, b) => Number(b.dataset[by] || NaN) - Number(a.dataset[by] || NaN));
+      gallery.querySelector(".cards").append(...cards);
+      watch(gallery);
+    }
+    for (const button of browser.querySelectorAll(".tools button")) {
+      const on = button.dataset.way === choice.way || button.dataset.key === choice.key;
+      button.setAttribute("aria-pressed", String(on));
+    }
+  };
+
+  browser.querySelector(".tools").addEventListener("click", (event) => {
+    const { way, key } = event.target.dataset;
+    if (way) choice.way = way;
+    if (key) choice.key = key;
+    if (way || key) show();
+  });
+  filter.addEventListener("input", show);
+  order.addEventListener("change", show);
+  show();
+}
+
+document.addEventListener("click", (event) => {
+  const open = event.target.closest?.("[data-open]");
+  if (open) location.hash = `ask-${open.dataset.open}`;
+});

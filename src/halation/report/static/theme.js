@@ -1,0 +1,39 @@
+// Light, dark or as the system says; before the page is drawn, so that no wrong colour flashes.
+"use strict";
+(() => {
+  const KEY = "halation.theme", root = document.documentElement;
+  const words = { auto: "as the system", light: "light", dark: "dark" };
+  const next = { auto: "light", light: "dark", dark: "auto" };
+  let theme = "auto";
+  root.classList.add("js"); // without it nothing is folded away
+  try {
+    theme = localStorage.getItem(KEY) || "auto";
+  } catch {
+    // storage may be forbidden to files
+  }
+  if (!(theme in words)) theme = "auto";
+  const apply = () => {
+    if (theme === "auto") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+  };
+  apply();
+  addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("theme");
+    const name = () => {
+      button.title = `Colours: ${words[theme]}. Change to ${words[next[theme]]}.`;
+      button.setAttribute("aria-label", button.title);
+    };
+    name();
+    button.addEventListener("click", () => {
+      theme = next[theme];
+      apply();
+      name();
+      dispatchEvent(new Event("recolour"));
+      try {
+        localStorage.setItem(KEY, theme);
+      } catch {
+        // it then lasts as long as the page
+      }
+    });
+  });
+})();

@@ -1,0 +1,86 @@
+"""`open_search`: from an index's folder to answers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from halation._errors import InputError
+from halation._files import read_json
+from halation.build import Trained, open_run
+from halation.index import Index
+from halation.search._answers import Side
+from halation.search._fingerprint import fingerprint, sha256_of
+from halation.search._items import Items
+from halation.search._make_index import ABOUT, FORMAT, ITEMS
+from halation.search._search import Search
+from halation.search._towers import Towers
+from halation.search._trusts import read_trusts
+
+__all__ = ["open_search"]
+
+
+def open_search(
+    folder: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Trained | None = None,
+    *,
+    backbone: str | None = None,
+) -> Search:
+    """An index, ready for questions. `run` where the run's folder is no longer where it was when the index was made."""
+    root = Path(folder)
+    said = _about(root)
+    trained = _run(root, said, run)
+    mark = fingerprint(trained.folder)
+    if mark != said["fingerprint"]:
+        raise InputError(
+            f"{root} was made by another model than {trained.folder} is now (was it trained further?); their numbers "
+            "cannot be compared: embed and index again with this run, or name the run it was made by with --run"
+        )
+    towers = Towers(trained, backbone or said["backbone"])
+    towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
+    trusts, notes = read_trusts(trained.folder, mark)
+    while True:
+        try:
+            indexes, items = _loaded(root / said["data"], said)
+        except (InputError, OSError):
+            if (now := _about(root))["data"] == said["data"] or now["fingerprint"] != mark:
+                raise
+            said = now  # another process has put a new one here meanwhile
+        else:
+            break
+    about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
+    about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
+    about["notes"] = notes
+    about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
+    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
+
+
+def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
+    if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != said["items"]:
+        raise InputError(f"{data / ITEMS} is missing or damaged (its sha256 differs); make it again: halation index")
+    return {side: Index.load(data / side) for side in said["sides"]}, Items(data / ITEMS)
+
+
+def _about(root: Path) -> dict[str, Any]:
+    if not root.is_dir():
+        raise InputError(f"{root} does not exist; make it with halation index EMBEDDINGS -o {root}")
+    if not (root / ABOUT).is_file():
+        raise InputError(f"{root} holds no {ABOUT}; it is no folder that halation index made")
+    said = read_json(root / ABOUT)
+    version = said.get("format") if isinstance(said, dict) else None
+    if version != FORMAT:
+        raise InputError(f'{root / ABOUT} says "format": {version!r}, this halation reads {FORMAT!r}; index again')
+    keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
+    if missing := keys - said.keys():
+        raise InputError(f"{root / ABOUT} is damaged (no {', '.join(sorted(missing))}); index again")
+    return dict(said)
+
+
+def _run(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Trained | None) -> Trained:
+    if isinstance(run, Trained):
+        return run
+    folder = Path(run or said["run"])
+    if not folder.is_dir() and run is None:
+        raise InputError(f"{root} was made by the run {folder}, which is not there; say where it is with --run")
+    return open_run(folder)

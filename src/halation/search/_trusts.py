@@ -1,0 +1,29 @@
+"""A run's calibration, where it has one that is its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from halation._errors import InputError
+from halation.calibration import Trusts
+from halation.search._fingerprint import fingerprint
+from halation.search._verdict import CANNOT_TELL
+
+__all__ = ["CALIBRATION", "read_trusts"]
+
+CALIBRATION = "calibration.json"
+
+
+def read_trusts(run: Path, mark: str | None = None) -> tuple[Trusts | None, list[str]]:
+    """The run's calibration and what to know of it; one that does not fit the run is no reason not to search.
+
+    mark: the run's fingerprint, where it is known already.
+    """
+    path = run / CALIBRATION
+    if not path.is_file():
+        return None, []
+    try:
+        trusts = Trusts.load(path, mark or fingerprint(run))
+    except InputError as error:
+        return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
+    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]

@@ -1,0 +1,64 @@
+"""What a calibration says of one query's hits: probabilities, whether anything matches, how many hold a match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from halation.calibration import Trust
+
+__all__ = ["CANNOT_TELL", "Verdict", "judged"]
+
+CANNOT_TELL = "this model cannot tell when nothing matches; it shows the nearest in any case"
+_REORDERED = (
+    "hubs are corrected in the order alone: probabilities are of the model's own scores and need not fall with it, and "
+    "how many of the first hold a match is not said"
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Probabilities in the order of the scores, None below the rank they were fitted on; notes in words."""
+
+    probabilities: list[float | None]
+    nothing: bool = False
+    within: int | None = None
+    held: float | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def judged(
+    trust: Trust | None,
+    scores: Sequence[float],
+    gallery: int,
+    uncertainty: float | None,
+    shown: int,
+    *,
+    reordered: bool = False,
+) -> Verdict:
+    """What to say of these scores, the model's own, in the order of the hits, of which the first `shown` are shown.
+
+    reordered   the order is corrected for hubs: the scores need not fall. All was fitted on scores as they are and in
+                their own order, so that is how they are judged; what speaks of "the first so many" is left out
+    """
+    if trust is None or not scores:
+        return Verdict([None] * len(scores), nothing=not scores)
+    best_first = sorted(scores, reverse=True)
+    fitted = [float(p) for p in trust.probability(scores, gallery)[: trust.top]]
+    nothing = trust.nothing_matches(best_first, gallery, uncertainty)
+    within = None if reordered else trust.within(best_first, gallery, uncertainty)
+    silent = None if nothing else _REORDERED if reordered else trust.no_promise(gallery)
+    below = f"probabilities were calibrated on the {trust.top} best hits; those below have none"
+    notes = [
+        below if min(shown, len(scores)) > trust.top else None,
+        None if trust.can_tell(len(scores), uncertainty) else CANNOT_TELL,
+        trust.note(gallery),
+        silent,
+    ]
+    return Verdict(
+        [*fitted, *[None] * (len(scores) - len(fitted))],
+        nothing,
+        within,
+        None if within is None else 1 - trust.conformal.alpha,
+        [note for note in notes if note],
+    )

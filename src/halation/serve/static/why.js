@@ -1,0 +1,172 @@
+// Why was this picture found? The parts of its score, the words that mattered, and the same drawn over the picture.
+
+import { el, icon, sentence } from "./dom.js";
+
+const NAMES = { mean: "Mean", spread: "Spread", points: "Points", means: "Attention", whole: "Whole", filter: "Filter" };
+const MOST = 4; // ways to look, besides the influence
+
+const number = (value, digits = 3) => {
+  const said = value.toFixed(digits);
+  return Number(said) === 0 ? said.replace("-", "") : said.replace("-", "−");
+};
+
+// every way to look at an explanation: what leaving out does, then where each head looks
+function views(why) {
+  const found = [{
+    name: "Influence",
+    words: why.words.map((word) => word.influence),
+    cells: why.image_influence,
+    both: true,
+    legend: "Red speaks for the match, blue against it: what the score loses when a word is left out, or a part of the picture is painted over.",
+  }];
+  const add = (attentions, part) => {
+    for (const { of, heads, weights } of attentions) {
+      weights.forEach((values, place) => {
+        const name = [NAMES[of] || of, heads[place]].filter(Boolean).join(" ");
+        let one = found.find((other) => other.name === name);
+        if (!one) found.push((one = { name, words: null, cells: null, both: false, legend: `Where the model looks (${name.toLowerCase()}). Looking is no proof that it mattered.` }));
+        one[part] = values;
+      });
+    }
+  };
+  add(why.image_attention, "cells");
+  add(why.text_attention, "words");
+  return found.slice(0, 1 + MOST);
+}
+
+// one pixel a cell, then made large without edges
+function drawn(cells, both, width, height) {
+  const [rows, columns] = [cells.length, cells[0].length];
+  const most = Math.max(1e-12, ...cells.flat().map(Math.abs));
+  const pixels = new ImageData(columns, rows);
+  cells.flat().forEach((value, place) => {
+    const share = Math.min(1, Math.abs(value) / most);
+    const colour = both ? (value > 0 ? [214, 64, 31] : [33, 102, 172]) : [12, 9, 8];
+    pixels.data.set([...colour, 255 * (both ? 0.78 * share : 0.84 * (1 - share))], 4 * place);
+  });
+  const small = document.createElement("canvas");
+  [small.width, small.height] = [columns, rows];
+  small.getContext("2d").putImageData(pixels, 0, 0);
+  const canvas = el("canvas", { class: "heat", "aria-hidden": "true" });
+  [canvas.width, canvas.height] = [width, height];
+  const pen = canvas.getContext("2d");
+  pen.imageSmoothingEnabled = true;
+  pen.imageSmoothingQuality = "high";
+  pen.drawImage(small, 0, 0, width, height);
+  return canvas;
+}
+
+// a sheet over the part of the picture that the model sees, where the picture is now
+function lay(frame, view, chosen) {
+  frame.querySelector(".heat")?.remove();
+  const image = frame.querySelector("img");
+  frame.classList.toggle("grey", Boolean(chosen?.cells && chosen.both));
+  if (!image || !chosen?.cells) return null;
+  const sheet = drawn(chosen.cells, chosen.both, 480, 480);
+  const place = () => {
+    const [left, top, right, bottom] = view;
+    const [wide, high] = [image.offsetWidth, image.offsetHeight];
+    const set = (name, value) => sheet.style.setProperty(name, `${value}px`);
+    set("left", image.offsetLeft + left * wide);
+    set("top", image.offsetTop + top * high);
+    set("width", (right - left) * wide);
+    set("height", (bottom - top) * high);
+  };
+  place();
+  frame.append(sheet);
+  const watch = new ResizeObserver(place);
+  for (const one of [image, frame]) watch.observe(one); // the picture may keep its size and move
+  return () => watch.disconnect();
+}
+
+function chips(why, chosen) {
+  const most = Math.max(1e-12, ...(chosen.words || []).map(Math.abs));
+  const chip = (word, place) => {
+    const value = chosen.words ? chosen.words[place] : 0;
+    const said = chosen.both ? number(value) : `${Math.round(100 * value)} %`;
+    const kind = chosen.both ? (value > 0 ? "for" : "against") : "look";
+    const meaning = chosen.both ? (Number(value.toFixed(3)) === 0 ? "changes nothing" : value > 0 ? "speaks for it" : "speaks against it") : "of the attention";
+    const node = el(
+      "li",
+      { class: `chip-word ${kind}`, title: `${word.word}: ${meaning}, ${said}` },
+      el("span", { class: word.known ? "" : "unknown" }, word.word),
+      chosen.words && el("small", {}, said),
+      !word.known && el("span", { class: "visually-hidden" }, " (not known to the model)"),
+    );
+    node.style.setProperty("--share", Math.abs(value) / most);
+    return node;
+  };
+  return el("ol", { class: "chip-words", "aria-label": `Words: ${chosen.name.toLowerCase()}` }, why.words.map(chip));
+}
+
+function parts(why) {
+  const rows = why.parts.length > 1 ? [...why.parts, { name: "score", value: why.score }] : [];
+  const most = Math.max(1e-12, ...rows.map((row) => Math.abs(row.value)));
+  const row = ({ name, value, formula }) => {
+    const fill = el("span", { class: value > 0 ? "fill for" : "fill against" });
+    fill.style.setProperty("--share", Math.abs(value) / most);
+    return el("li", { title: formula }, el("span", {}, name), el("span", { class: "bar", "aria-hidden": "true" }, fill), el("span", { class: "number" }, number(value)));
+  };
+  return rows.length > 0 && el("ol", { class: "parts", "aria-label": "Parts of the score" }, rows.map(row));
+}
+
+function facts(why) {
+  const told = [
+    why.joined && ["Joined with the gist", number(why.joined.score)],
+    ...Object.entries(why.facts).filter(([name]) => name.startsWith("σ")).map(([name, value]) => [name.replace(" (geometric mean)", ""), value.toPrecision(3)]),
+  ].filter(Boolean);
+  return told.length > 0 && el("dl", {}, told.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+// the panel of one picture; `close` takes the sheet off the picture again
+export function makeWhy({ explain }) {
+  const kept = new Map();
+  let loosen = null;
+
+  const close = () => {
+    loosen?.();
+    loosen = null;
+  };
+
+  function show(panel, frame, why) {
+    const ways = views(why);
+    const body = el("div", {});
+    const buttons = ways.map((way) => el("button", { class: "way", type: "button", "aria-pressed": "false", onclick: () => choose(way) }, way.name));
+    function choose(way) {
+      close();
+      buttons.forEach((button, place) => button.setAttribute("aria-pressed", String(ways[place] === way)));
+      body.replaceChildren(chips(why, way), el("p", { class: "legend" }, way.legend));
+      loosen = lay(frame, why.view, way);
+    }
+    panel.replaceChildren(
+      el("h3", {}, "Why this picture?"),
+      el("div", { class: "ways", role: "group", "aria-label": "What to show" }, buttons),
+      body,
+      ...[parts(why), facts(why)].filter(Boolean),
+      ...why.notes.map((note) => el("p", { class: "legend" }, sentence(note))),
+      el("p", { class: "visually-hidden", role: "status" }, "Explained."),
+    );
+    choose(ways[0]);
+  }
+
+  return {
+    close,
+    panel(hit, text, frame) {
+      const panel = el("section", { class: "why", "aria-label": "Why this picture?" });
+      const ask = async () => {
+        const key = JSON.stringify([text, hit.id]);
+        panel.replaceChildren(el("p", { class: "legend", role: "status" }, "Looking again, with one part left out at a time …"));
+        try {
+          if (!kept.has(key)) kept.set(key, await explain(text, hit.id));
+          if (panel.isConnected) show(panel, frame, kept.get(key));
+          panel.querySelector("button")?.focus({ preventScroll: true });
+        } catch (error) {
+          panel.replaceChildren(el("p", { class: "legend", role: "alert" }, error.message), button);
+        }
+      };
+      const button = el("button", { class: "button", type: "button", onclick: ask }, icon("why"), "Why this picture?");
+      panel.append(button);
+      return panel;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+"""A small drawn world, two runs as they are before training, and the report of one against the other: made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from halation.data import Dataset, draw_scenes, read_scenes
+from halation.report import Facts, gather_facts, write_page
+from runs import write_run
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world") / "scenes"
+    draw_scenes(folder, train=2, dev=2, test=40, seed=5)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def runs(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    torch.manual_seed(7)
+    folder, captions = tmp_path_factory.mktemp("runs"), read_scenes(world, "test").captions
+    history = (
+        '{"step": 0, "epoch": 0, "loss": 3.5, "infonce": 3.5}\n{"step": 9, "epoch": 0, "loss": NaN, "infonce": 2.5}\n'
+    )
+    history += '{"epoch": 0, "train": {"loss": 3.0}, "dev": {"R@1 i2t": 4.0, "rsum": 60.5}, "selected": true}\n'
+    found = [write_run(folder / name, captions=captions) for name in ("newer", "older")]
+    (found[0] / "metrics.jsonl").write_text(history, encoding="utf-8")
+    return found[0], found[1]
+
+
+@pytest.fixture(scope="session")
+def gathered(world: Path, runs: tuple[Path, Path]) -> tuple[Facts, Dataset]:
+    return gather_facts(runs[0], world, against=runs[1], queries=40)
+
+
+@pytest.fixture(scope="session")
+def written(gathered: tuple[Facts, Dataset], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    facts, dataset = gathered
+    return write_page(facts, dataset.photos, tmp_path_factory.mktemp("report"))

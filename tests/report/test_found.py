@@ -1,0 +1,69 @@
+"""Precision of what is called positive, as a loop over thresholds counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from halation._arrays import FloatArray
+from halation.data import Dataset
+from halation.report._found import called_and_found, class_line, positives_to_find, precision_line
+from halation.studies._positives import class_curve
+from worlds import sample_truth
+
+
+def in_blocks(matrix: FloatArray, rows: int = 7) -> Iterable[tuple[int, FloatArray]]:
+    for start in range(0, len(matrix), rows):
+        yield start, matrix[start : start + rows]
+
+
+def test_called_and_found_are_what_every_threshold_counts(rng: np.random.Generator) -> None:
+    matrix = rng.integers(0, 50, (23, 31)) / 50  # many equal scores
+    pairs = np.argwhere(rng.random(matrix.shape) < 0.1)
+    called, found = called_and_found(lambda: in_blocks(matrix), pairs)
+    seen = set()
+    for threshold in np.unique(matrix):
+        total = sum(int(value >= threshold) for value in matrix.ravel())
+        right = sum(int(matrix[i, c] >= threshold) for i, c in pairs)
+        seen.add((total, right))
+    assert set(zip(called.tolist(), found.tolist(), strict=True)) <= seen
+    assert found[-1] == len(pairs)  # down to the last
+    assert (np.diff(called) > 0).all() and (np.diff(found) > 0).all()
+
+
+def test_precision_is_the_share_of_called_pairs_that_are_right(rng: np.random.Generator) -> None:
+    matrix = rng.normal(size=(12, 20))
+    pairs = np.argwhere(rng.random(matrix.shape) < 0.2)
+    line = precision_line("a model", lambda: in_blocks(matrix), pairs, run=1)
+    order = np.argsort(-matrix.ravel())
+    right = np.zeros(matrix.shape, bool)
+    right[pairs[:, 0], pairs[:, 1]] = True
+    running = np.cumsum(right.ravel()[order])  # sklearn's way: sort all, count
+    for found, precision in zip(line.x, line.y, strict=True):
+        place = int(np.searchsorted(running, found))
+        assert precision == pytest.approx(100 * found / (place + 1))
+    assert line.run == 1
+
+
+def test_what_nobody_wrote_is_looked_for_where_the_truth_knows_it() -> None:
+    truth = sample_truth(20)
+    data = Dataset("tiny", truth)
+    pairs, unwritten = positives_to_find(data)
+    assert len(pairs) == truth.n_captions and not unwritten
+    wider = truth.gains("i2t")
+    wider[0, -1] = 1.0  # true of the first picture, written for the last
+    pairs, unwritten = positives_to_find(Dataset("tiny", truth.replace(i2t=csr_array(wider))))
+    assert pairs.tolist() == [[0, truth.n_captions - 1]] and unwritten
+
+
+def test_class_vectors_find_what_the_study_of_positives_says_they_find(rng: np.random.Generator) -> None:
+    truth = sample_truth(30)
+    pairs = np.argwhere(rng.random((30, truth.n_captions)) < 0.05)
+    line, study = class_line(Dataset("tiny", truth), pairs), class_curve(truth, pairs)
+    assert line is not None
+    assert list(line.x) == study.recovered
+    assert line.y == pytest.approx([100 * f / c for f, c in zip(study.recovered, study.called, strict=True)])
+    assert class_line(Dataset("tiny", truth.replace(classes=None)), pairs) is None

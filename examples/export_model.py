@@ -19,7 +19,7 @@ from halation.config import read_recipe
 from halation.data import draw_scenes
 from halation.interchange import export_onnx, export_run, export_trec
 
-SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32", "train.warmup=5")
+SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32")
 
 
 def sizes(folder: Path) -> str:

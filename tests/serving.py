@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -18,6 +20,7 @@ from halation._errors import InputError
 from halation.explain import Attention, Explanation, Part
 from halation.search import Answer, Hit, Item, UnknownItem
 
+T = TypeVar("T")
 Client = Callable[..., Any]
 """The fixture `client` of tests/serve: settings in, a test client out."""
 
@@ -125,6 +128,12 @@ def explained(search: WordSearch, id: str, text: str, *, max_pixels: int) -> Exp
         (*(True for _ in words[1:]), False), (attention[0],), (attention[1],), cells, influence,
         search._open(id).convert("RGB"), (16.0, 0.0, 48.0, 64.0), notes=(f"seen in {search.folder}",),
     )  # fmt: skip
+
+
+def awaited(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives, in a thread of its own: playwright leaves an event loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def png(width: int, height: int, colour: str | int = "red", mode: str = "RGB") -> bytes:

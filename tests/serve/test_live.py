@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +14,7 @@ from halation.serve import create_app
 from halation.serve._live import Live, Searcher
 from halation.serve._observed import Observed
 from halation.serve._refusals import Refusal, without_folders
-from serving import WordSearch, scenes
+from serving import WordSearch, awaited, scenes
 
 
 class Closing(WordSearch):
@@ -49,7 +48,7 @@ def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Clos
     with ThreadPoolExecutor(2) as pool:
         under_way = [pool.submit(live.run, work) for _ in range(2)]
         begun.wait(10)
-        assert asyncio.run(live.reload()) == 2
+        assert awaited(live.reload()) == 2
         assert not opened[0].closed and live.run(lambda search: search) is opened[1]
         release.set()
         assert [each.result() for each in under_way] == [opened[0]] * 2
@@ -61,7 +60,7 @@ def test_an_idle_index_is_closed_at_once(opened: list[Closing]) -> None:
     with pytest.raises(ZeroDivisionError):
         live.run(lambda search: 1 // 0)
     for generation in (2, 3):
-        assert asyncio.run(live.reload()) == generation
+        assert awaited(live.reload()) == generation
     assert [search.closed for search in opened] == [True, True, False]
 
 
@@ -70,7 +69,7 @@ def test_an_index_that_does_not_close_is_no_reason_to_fail(
 ) -> None:
     live = live_over(opened)
     opened[0].close = lambda: 1 / 0  # type: ignore[assignment,method-assign]
-    assert asyncio.run(live.reload()) == 2
+    assert awaited(live.reload()) == 2
     assert "an old index was not closed" in caplog.text
 
 
@@ -83,7 +82,7 @@ def test_an_index_is_served_when_all_it_needs_is_loaded(
     monkeypatch.setattr(halation.search, "open_search", lambda folder, run: next(following), raising=False)
     app = create_app(tmp_path)
     assert warmed == opened[:1]
-    asyncio.run(app.state.live.reload())
+    awaited(app.state.live.reload())
     assert warmed == opened[:2] and app.state.live.current is opened[1]
 
 
@@ -97,7 +96,7 @@ def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
 
     live = Live(opened[0], reopen, Observed(), [folder])
     with pytest.raises(Refusal) as refusal:
-        asyncio.run(live.reload())
+        awaited(live.reload())
     assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")
 
 

@@ -61,6 +61,12 @@ def test_probabilities_abstention_and_sets_hold_what_they_promise(tmp_path: Path
     assert 84 <= inside <= 96
 
 
+def test_a_model_given_away_scores_as_before(tmp_path: Path) -> None:
+    said = run("export_model.py", tmp_path)
+    assert "model.safetensors" in said and "README.md" in said
+    assert "the same, bit for bit" in said and "qrels" in said
+
+
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.name)
 def test_an_example_is_short_and_says_how_it_is_run(script: Path) -> None:
     text = script.read_text(encoding="utf-8")

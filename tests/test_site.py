@@ -10,6 +10,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,20 @@ def test_the_search_works_without_a_server(site: Path) -> None:
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     assert index.startswith("var __index = ") and "halation" in index
     assert "assets/iframe-worker.js" in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_search_box_answers_from_the_disk_and_asks_nobody(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: errors.append(request.url) if not request.url.startswith("file:") else None)
+    page.goto((site / "index.html").as_uri())
+    page.click("input.md-search__input")
+    page.keyboard.type("conformal")
+    page.wait_for_selector(".md-search-result__item")
+    assert "trust" in page.locator(".md-search-result__list").inner_text().lower()
+    assert not errors
+    page.close()
 
 
 @pytest.mark.parametrize("room", sorted(m.name for m in pkgutil.iter_modules(halation.__path__) if m.name[0] != "_"))

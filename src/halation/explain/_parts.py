@@ -67,8 +67,8 @@ Named = list[tuple[str, Tensor, str]]
 def _csd(image: Gaussian, text: Gaussian) -> Named:
     return [
         (_DISTANCE[0], -_apart(image, text), _DISTANCE[1]),
-        ("spread of the image", -_spread(image), "−Σσ²_image"),
-        ("spread of the text", -_spread(text), "−Σσ²_text"),
+        ("spread of the image", 0 - _spread(image), "−Σσ²_image"),
+        ("spread of the text", 0 - _spread(text), "−Σσ²_text"),
     ]
 
 

@@ -15,6 +15,7 @@ from halation.evaluation import evaluate
 from halation.studies._daa import collect, jobs
 from halation.studies._daa_tables import difference
 from halation.studies._jobs import METRICS, Job, digest, rsum_by_image, run_job
+from runs import write_run
 from worlds import sample_scores, sample_truth
 
 
@@ -91,3 +92,11 @@ def test_a_run_that_is_done_is_not_done_again_unless_its_recipe_changed(tmp_path
     path.write_text(json.dumps(made_up(1) | {"digest": digest(read_recipe("flickr8k_pcme", ["train.lr=1"]))}))
     with pytest.raises(InputError, match="no data"):
         run_job(job, tmp_path / "no data", tmp_path, tmp_path / "no runs")
+
+
+def test_a_finished_run_of_an_earlier_recipe_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    job = Job("flickr8k_pcme", seed=1)
+    write_run(tmp_path / "runs" / job.name)  # finished, of another recipe
+    with pytest.raises(InputError, match="no data"):
+        run_job(job, tmp_path / "no data", tmp_path, tmp_path / "runs")
+    assert not (tmp_path / "runs" / job.name / "model.safetensors").exists()

@@ -66,11 +66,10 @@ def run_job(
         return done
     began = time.perf_counter()
     folder, recipe = runs / job.name, job.read()
-    state = Run(folder).about().get("state")
-    if state != "finished":
-        begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
-        if folder.exists() and not begun:
-            shutil.rmtree(folder)
+    begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
+    if folder.exists() and not begun:  # of an earlier recipe, however far it came
+        shutil.rmtree(folder)
+    if Run(folder).about().get("state") != "finished":
         train_recipe(recipe, data, folder, resume=begun, progress=progress, tell=tell)
     trained = open_run(folder)
     seconds = trained_seconds(folder)

@@ -59,7 +59,7 @@ def _both(runs: list[dict[str, Any]], metric: str) -> str:
 
 def results() -> str:
     """Every model: recall, ASP, agreement with people."""
-    header = ["model", "seeds", "R@1", "R@10", "R-sum", "ASP(tfidf)", "ASP(cider)", "minutes on two cores"]
+    header = ["model", "seeds", "R@1", "R@10", "R-sum", "ASP(tfidf)", "ASP(cider)", "minutes, one thread"]
     rows = []
     for name, runs in _kinds():
         total = np.mean([run["test"]["rsum"] for run in runs])

@@ -14,7 +14,7 @@ from halation.config import read_recipe
 from halation.evaluation import evaluate
 from halation.studies._daa import collect, jobs
 from halation.studies._daa_tables import difference
-from halation.studies._jobs import METRICS, Job, digest, rsum_by_image, run_job
+from halation.studies._jobs import METRICS, Job, digest, finished, rsum_by_image, run_job
 from runs import write_run
 from worlds import sample_scores, sample_truth
 
@@ -100,3 +100,10 @@ def test_a_finished_run_of_an_earlier_recipe_is_not_taken_for_this_one(tmp_path:
     with pytest.raises(InputError, match="no data"):
         run_job(job, tmp_path / "no data", tmp_path, tmp_path / "runs")
     assert not (tmp_path / "runs" / job.name / "model.safetensors").exists()
+
+
+def test_every_result_that_is_kept_is_of_todays_recipe() -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs" / "results"
+    known = {job.name: job for job in jobs()}
+    for path in folder.glob("*-seed*.json"):
+        assert finished(known[path.stem], folder) is not None, f"{path.name} is of an earlier recipe; run it again"

@@ -104,7 +104,9 @@ _IMAGES: dict[str, Callable[[Recipe, tuple[int, int]], nn.Module]] = {
     "precomputed": _precomputed,
     "efficientnet_lite0": lambda recipe, dims: encoders.EfficientNetLite0(trainable=recipe.image.trainable),
     "small_conv": lambda recipe, dims: encoders.SmallConvNet(
-        recipe.image.dim, recipe.image.size, blocks=recipe.image.blocks
+        recipe.image.dim,
+        recipe.image.size,
+        stem=recipe.image.stem,  # type: ignore[arg-type]  # it is checked there
     ),
     "hub": _hub_image,
 }

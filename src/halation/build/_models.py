@@ -109,7 +109,11 @@ def _named(name: str, key: str) -> str:
 _IMAGES: dict[str, Callable[[Recipe, tuple[int, int]], nn.Module]] = {
     "precomputed": _precomputed,
     "efficientnet_lite0": lambda recipe, dims: encoders.EfficientNetLite0(trainable=recipe.image.trainable),
-    "small_conv": lambda recipe, dims: encoders.SmallConvNet(recipe.image.dim, recipe.image.size),
+    "small_conv": lambda recipe, dims: encoders.SmallConvNet(
+        recipe.image.dim,
+        recipe.image.size,
+        stem=recipe.image.stem,  # type: ignore[arg-type]  # it is checked there
+    ),
     "hub": _hub_image,
 }
 

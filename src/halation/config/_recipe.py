@@ -52,6 +52,7 @@ class Image:
     grid: int = 0  # precomputed cells of a square picture averaged into grid × grid of them; 0 = as they are
     dim: int = 128  # of small_conv's cells
     size: int = 64  # of small_conv's pictures, in pixels
+    stem: str = "coarse"  # small_conv's first layers: coarse, or fine, which sees small shapes
 
 
 @dataclass(frozen=True)

@@ -88,3 +88,14 @@ def test_sizes_that_do_not_divide_are_refused() -> None:
         SmallConvNet(8, size=60)
     with pytest.raises(InputError, match="multiple of 16"):
         SmallConvNet(8, width=20)
+
+
+def test_the_fine_stem_has_the_same_cells_and_more_layers_before_them() -> None:
+    torch.manual_seed(0)
+    fine, coarse = SmallConvNet(16, stem="fine"), SmallConvNet(16)
+    images = torch.randn(2, 3, 64, 64)
+    assert fine(images).local.shape == coarse(images).local.shape == (2, 64, 16)  # type: ignore[union-attr]
+    assert fine.pooled_dim == coarse.pooled_dim
+    assert sum(p.numel() for p in fine.stem.parameters()) > sum(p.numel() for p in coarse.stem.parameters())
+    with pytest.raises(InputError, match="stem"):
+        SmallConvNet(16, stem="finest")  # type: ignore[arg-type]

@@ -66,6 +66,21 @@ def test_an_insert_goes_on_when_the_server_is_killed_in_the_middle_of_it(
     backend.close()
 
 
+def test_what_was_written_a_while_ago_is_seen_without_waiting_for_the_server(milvus: Standalone) -> None:
+    backend, points = Milvus(milvus.uri), some_points(50, 3)
+    backend.add(np.arange(50), points)
+    backend.remove(np.arange(0, 50, 2))
+    assert backend._points._level() == "Strong"
+    time.sleep(6)  # "Bounded" shows what is 5 s old
+    backend._points._written -= 10
+    assert backend._points._level() == "Bounded"
+    keys, _ = backend.search(points, 1)
+    np.testing.assert_array_equal(keys[1::2, 0], np.arange(1, 50, 2))
+    assert not (keys % 2 == 0).any()
+    backend.drop()
+    backend.close()
+
+
 class _Killer(threading.Thread):
     """Kills the server while a batch is under way, and starts it again a second later."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ __all__ = ["SCHEMA", "Collection"]
 SCHEMA = 1
 _ID, _POINT = "id", f"point_{SCHEMA}"  # the version is part of the schema: every Milvus keeps the names of fields
 _BYTES, _MOST = 4 << 20, 16_384  # of one message; the hits Milvus gives at most
-_OWN = "Session"  # sees this process's own writes; "Strong" waits for the server's next tick, 0.2 s and more a search
+_RECENT = 10.0  # seconds after a write in which a search waits for it; "Bounded" is 5 s behind at most
 _AGAIN = "put the items in again: Index.load(folder, backend=Milvus(uri))"
 
 
@@ -26,6 +28,7 @@ class Collection:
     def __init__(self, call: Connection, name: str) -> None:
         self.call, self.name = call, name
         self._where = f"the collection {name} of Milvus at {shown(call.uri)}"
+        self._written = -math.inf  # when, by this process
 
     def create(self, width: int, *, replace: bool) -> None:
         """Make it, empty, searched by comparing all points."""
@@ -95,11 +98,13 @@ class Collection:
             some = slice(start, start + step)
             rows = [{_ID: int(key), _POINT: point} for key, point in zip(keys[some], points[some], strict=True)]
             self.call.do("store points", "upsert", self.name, rows)
+            self._written = time.monotonic()
 
     def delete(self, keys: Keys) -> None:
         """Delete points in batches."""
         for start in range(0, len(keys), _MOST // 4):
             self.call.do("delete points", "delete", self.name, ids=keys[start : start + _MOST // 4].tolist())
+            self._written = time.monotonic()
 
     def search(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
         """The k nearest, everything this process wrote seen. probes: lists to look into, 0 where there are none."""
@@ -107,7 +112,7 @@ class Collection:
             raise InputError(f"Milvus gives at most {_MOST:,} items at once, not {k:,}; ask for fewer, or use faiss")
         keys, squared = np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         options = {
-            "limit": k, "anns_field": _POINT, "consistency_level": _OWN,
+            "limit": k, "anns_field": _POINT, "consistency_level": self._level(),
             "search_params": {"metric_type": "L2", "params": {"nprobe": probes} if probes else {}},
         }  # fmt: skip
         step = max(1, min(1000, _BYTES // (4 * points.shape[1])))
@@ -118,6 +123,10 @@ class Collection:
                 keys[row, : len(hits)] = [hit["id"] for hit in hits]
                 squared[row, : len(hits)] = [hit["distance"] for hit in hits]
         return by_distance(keys, np.maximum(squared, 0))
+
+    def _level(self) -> str:
+        """To see what this process wrote: "Strong" waits for the server's next tick, 0.2 s and more a search."""
+        return "Strong" if time.monotonic() - self._written < _RECENT else "Bounded"
 
     def count(self) -> int:
         """How many points it holds, everything written so far counted."""

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from halation._arrays import FloatArray
 from halation.data import Dataset
-from halation.report._found import called_and_found, class_line, positives_to_find, precision_line
+from halation.report._found import beyond_written, called_and_found, class_line, positives_to_find, precision_line
 from halation.studies._positives import class_curve
 from worlds import sample_truth
 
@@ -67,3 +67,28 @@ def test_class_vectors_find_what_the_study_of_positives_says_they_find(rng: np.r
     assert list(line.x) == study.recovered
     assert line.y == pytest.approx([100 * f / c for f, c in zip(study.recovered, study.called, strict=True)])
     assert class_line(Dataset("tiny", truth.replace(classes=None)), pairs) is None
+
+
+def test_a_model_that_puts_what_was_written_first_and_what_is_true_next_is_right_all_the_way() -> None:
+    image_of = np.array([0, 0, 1, 1, 2, 2])
+    pairs = np.array([[0, 2], [1, 5], [2, 0]])  # right, though nobody wrote them
+    matrix = np.zeros((3, 6))
+    matrix[pairs[:, 0], pairs[:, 1]] = [0.7, 0.6, 0.5]
+    matrix[image_of, np.arange(6)] = 0.9
+    line = precision_line("a model", lambda: beyond_written(lambda: in_blocks(matrix, 2), image_of), pairs)
+    assert set(line.y) == {100.0}
+    matrix[0, 4] = 0.8  # wrong, and before them
+    line = precision_line("a model", lambda: beyond_written(lambda: in_blocks(matrix, 2), image_of), pairs)
+    assert line.y[-1] == pytest.approx(75.0)
+
+
+def test_class_vectors_that_find_nothing_without_a_difference_begin_where_they_find(rng: np.random.Generator) -> None:
+    truth = sample_truth(30)
+    assert truth.classes is not None and truth.image_of is not None
+    apart = (truth.classes[:, None] != truth.classes[None]).sum(axis=2)  # (30, 30)
+    pairs = np.argwhere((apart[:, truth.image_of] > 0) & (rng.random((30, truth.n_captions)) < 0.3))
+    line = class_line(Dataset("tiny", truth), pairs)
+    assert line is not None and min(line.x) > 0
+    called = sum(int(apart[i, truth.image_of[c]] <= 5) for i in range(30) for c in range(truth.n_captions))
+    found = sum(int(apart[i, truth.image_of[c]] <= 5) for i, c in pairs)
+    assert (line.x[-1], line.y[-1]) == (found, pytest.approx(100 * found / (called - truth.n_captions)))

@@ -137,7 +137,7 @@ def _bar_chart(figure: Any, values: list[float], lowest: float, total: float) ->
 
 
 def _facts(e: Explanation) -> list[tuple[str, str]]:
-    chance = ("probability of a match", "not calibrated" if e.probability is None else percent(e.probability))
+    chance = ("probability of a match", "not known" if e.probability is None else percent(e.probability))
     joined = [] if e.joined is None else [("joined with the gist", signed(e.joined.score))]
     rest = [(name.partition(",")[0], f"{value:.3g}") for name, value in e.facts.items() if not name.startswith("Σ")]
     return [chance, *joined, *rest]

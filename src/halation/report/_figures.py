@@ -63,7 +63,7 @@ def _training(facts: Facts) -> Markup:
                 for run in facts.runs
                 if isinstance(run.training, Training) and run.training.kept
             ]
-            said = "; ".join(kept) if what == "Validation" else "before weights"
+            said = "; ".join(kept) if what == "Validation" else "terms before weights; loss: weighted sum"
             parts += [tag("h4", what, tag("small", f" by {unit}; {said}" if said else f" by {unit}"))]
             parts += [_runs_keys(facts), tag("div", small, class_="figures small")]
     return tag("div", parts)

@@ -10,7 +10,7 @@ from halation._arrays import BoolArray, FloatArray, IntArray
 from halation.data import Dataset
 from halation.report._facts import Line
 
-__all__ = ["called_and_found", "class_line", "positives_to_find", "precision_line"]
+__all__ = ["beyond_written", "called_and_found", "class_line", "positives_to_find", "precision_line"]
 
 Blocks = Callable[[], Iterable[tuple[int, FloatArray]]]
 """Blocks of rows of a (n_images, n_captions) matrix, each with the row it starts at; called more than once."""
@@ -29,6 +29,15 @@ def positives_to_find(dataset: Dataset) -> tuple[IntArray, bool]:
     if beyond.any():
         return pairs[beyond], True
     return pairs, False
+
+
+def beyond_written(blocks: Blocks, image_of: IntArray) -> Iterable[tuple[int, FloatArray]]:
+    """The blocks with every caption's own picture out of the count: neither called positive nor found."""
+    for start, block in blocks():
+        left = np.array(block, np.float64)
+        here = np.flatnonzero((image_of >= start) & (image_of < start + len(block)))
+        left[image_of[here] - start, here] = -np.inf
+        yield start, left
 
 
 def precision_line(name: str, blocks: Blocks, pairs: IntArray, *, run: int = 0) -> Line:
@@ -55,7 +64,7 @@ def called_and_found(blocks: Blocks, pairs: IntArray, points: int = _POINTS) -> 
 
 
 def class_line(dataset: Dataset, pairs: IntArray, limit: int = 5) -> Line | None:
-    """The same for class vectors that differ in at most 0, 1, … `limit` places; None without classes."""
+    """The same for class vectors that differ in at most 0, 1, … `limit` places; None where there is nothing to show."""
     truth = dataset.truth
     if truth.classes is None or truth.annotated is None or truth.kind == "classes":
         return None
@@ -68,8 +77,10 @@ def class_line(dataset: Dataset, pairs: IntArray, limit: int = 5) -> Line | None
     both: BoolArray = truth.annotated[image] & truth.annotated[owner]
     own = apart[place[image[both]], place[owner[both]]]
     found = [int((own <= zeta).sum()) for zeta in range(limit + 1)]
-    called = [int(((apart <= zeta).sum(axis=0) * captions).sum()) for zeta in range(limit + 1)]
-    return Line("class vectors", tuple(found), tuple(100 * f / max(c, 1) for f, c in zip(found, called, strict=True)))
+    written = int(captions.sum()) if (image != owner).all() else 0  # no place apart: called at every ζ
+    called = [int(((apart <= zeta).sum(axis=0) * captions).sum()) - written for zeta in range(limit + 1)]
+    some = [(f, 100 * f / c) for f, c in zip(found, called, strict=True) if f]  # nothing found has no place on the axis
+    return Line("class vectors", tuple(f for f, _ in some), tuple(y for _, y in some)) if some else None
 
 
 def _values(start: int, block: FloatArray, pairs: IntArray) -> FloatArray:

@@ -21,7 +21,7 @@ from halation.evaluation._report import DIRECTIONS
 from halation.gaussian import Gaussian
 from halation.relevance import Direction
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
-from halation.report._found import class_line, positives_to_find, precision_line
+from halation.report._found import Blocks, beyond_written, class_line, positives_to_find, precision_line
 from halation.report._map import Clouds, make_map
 from halation.report._picks import agreement, galleries
 from halation.report._rankings import Row, query
@@ -178,14 +178,20 @@ def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tu
 
 def _found(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tuple[Line, ...], str]:
     pairs, unwritten = positives_to_find(ours.dataset)
+
+    def counted(blocks: Blocks) -> Blocks:
+        return partial(beyond_written, blocks, ours.dataset.image_of) if unwritten else blocks
+
     lines = [
-        precision_line(one.title, partial(_blocks, one.scores), pairs, run=number)
+        precision_line(one.title, counted(partial(_blocks, one.scores)), pairs, run=number)
         for number, one in enumerate(_both(ours, theirs))
     ]
     why = "right, though nobody wrote that caption for that picture" if unwritten else "right: as annotators wrote them"
     note = f"{len(pairs):,} pairs of picture and caption are {why}."
+    if unwritten:
+        note += " Those that were written are left out of the count."
     if unwritten:  # a caption is a reference of its own picture: among those that were written tf-idf finds itself
-        meaning = precision_line("caption semantics (tf-idf)", partial(_relevance_blocks, corpus), pairs)
+        meaning = precision_line("caption semantics (tf-idf)", counted(partial(_relevance_blocks, corpus)), pairs)
         lines.append(Line(meaning.name, meaning.x, meaning.y, 2))
     classes = class_line(ours.dataset, pairs)
     if classes is not None:

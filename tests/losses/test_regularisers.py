@@ -79,6 +79,18 @@ def test_mmd_equals_a_loop_over_pairs() -> None:
     assert torch.autograd.gradcheck(mmd, (x, y))
 
 
+def test_mmd_in_single_precision_is_that_in_double_also_where_points_are_equal_or_nearly() -> None:
+    x, y = draw(20, 8).detach(), draw(30, 8, seed=1).detach()
+    y[0], y[1] = x[0], x[1] + 1e-5
+    found = {}
+    for dtype in (torch.float32, torch.float64):
+        inputs = [points.float().to(dtype).requires_grad_() for points in (x, y)]
+        value = mmd(*inputs)
+        found[dtype] = [value.detach().double(), *(g.double() for g in torch.autograd.grad(value, inputs))]
+    for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
+        torch.testing.assert_close(single, double, rtol=1e-5, atol=1e-7)
+
+
 def test_mmd_of_a_cloud_with_itself_is_zero_and_grows_with_the_shift() -> None:
     x = draw(30, 3).detach()
     shifts = [mmd(x, x + shift).item() for shift in (0.0, 0.5, 1.0, 2.0)]

@@ -1,4 +1,4 @@
-"""`python -m bench [part …]`: run the benchmarks (all, or those named) and write RESULTS.md when all were run."""
+"""`python -m bench [part …]`: run the benchmarks (all, or those named), each into its table of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from bench.results import Row, markdown
+from bench.results import Row, merged
 from halation._files import write_text
 
 PARTS = (
@@ -20,15 +20,14 @@ def main() -> None:
     unknown = set(wanted) - set(PARTS)
     if unknown:
         sys.exit(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
-    rows: list[Row] = []
+    target = Path(__file__).parent / "RESULTS.md"
     for part in wanted:
+        rows: list[Row] = []
         for row in importlib.import_module(f"bench.{part}").run():
             rows.append(row)
             print(" | ".join(cell for cell in (row.group, *row.cells()) if cell), flush=True)
-    if tuple(wanted) == PARTS:
-        target = Path(__file__).parent / "RESULTS.md"
-        write_text(target, markdown(rows))
-        print(f"wrote {target.name}")
+        write_text(target, merged(target.read_text(encoding="utf-8") if target.exists() else "", rows))
+    print(f"wrote {target.name}")
 
 
 if __name__ == "__main__":

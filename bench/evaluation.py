@@ -23,19 +23,19 @@ def run() -> Iterator[Row]:
     names = ", ".join(name for name in report.i2t if "ceiling" not in name and "adjusted" not in name)
     size = f"{truth.n_images:,} × {truth.n_captions:,}"
     yield Row(
-        "report",
+        "evaluation",
         f"every metric of the report, both directions, {size}, intervals included",
         f"{taken:.1f} s",
         "bar: 60 s",
         60 / taken,
         1,
     )
-    yield Row("report", "its metrics", names)
-    yield Row("report", "peak memory beyond the scores", f"{peak_mb(_peak):,.0f} MB")
+    yield Row("evaluation", "its metrics", names)
+    yield Row("evaluation", "peak memory beyond the scores", f"{peak_mb(_peak):,.0f} MB")
     start = time.perf_counter()
     halation.evaluate(images=images, captions=captions, truth=truth, metrics=["R@1", "R@5", "R@10", "R-P"])
     yield Row(
-        "report",
+        "evaluation",
         f"R@K and R-P from embeddings of {images.shape[1]} dimensions, in blocks, {size}",
         f"{time.perf_counter() - start:.1f} s",
     )

@@ -1,10 +1,10 @@
-"""A row of the benchmark table, and the table as Markdown."""
+"""A row of the benchmark tables, and the tables as Markdown."""
 
 from __future__ import annotations
 
 import datetime
 import platform
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -32,21 +32,33 @@ class Row:
         return [self.what, self.ours, self.against, ratio, f"≥ {self.bar:,g} × {verdict}"]
 
 
-def markdown(rows: Iterable[Row]) -> str:
+HEAD = """# Benchmarks
+
+Written by `make bench`, or part by part (`python -m bench index serve`): a part replaces its own table, which says when
+and where it was measured. Ratios are taken side by side in one run; times are the best of some repeats on a machine that
+may be shared, so compare ratios, not seconds.
+"""
+
+
+def merged(text: str, rows: Sequence[Row]) -> str:
+    """RESULTS.md with the tables of these rows in place of what it said of the same things; the others stay.
+
+    >>> print(merged(merged("", [Row("a", "x", "1 s")]), [Row("b", "y", "2 s")]).count("## "))
+    2
+    """
+    _, *parts = ("\n" + text).split("\n## ")
+    tables = {part.splitlines()[0]: part.strip() for part in parts}
+    for group, members in groupby(rows, key=lambda row: row.group):
+        lines = [group, "", here(), "", "| what | halation | against | ratio | bar |", "|---|---|---|---:|---|"]
+        tables[group] = "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in members)])
+    return "\n".join([HEAD, *(f"## {table}\n" for table in tables.values())])
+
+
+def here() -> str:
+    """When and where."""
     import numba
     import torch
 
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{module.__name__} {module.__version__}" for module in (np, numba, torch)]
-    lines = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`. Ratios are taken side by side in one run; times are the best of some repeats on a",
-        "machine that may be shared, so compare ratios, not seconds.",
-        "",
-        f"{datetime.date.today():%Y-%m-%d}, {machine()}, {', '.join(versions)}",
-    ]
-    for group, members in groupby(rows, key=lambda row: row.group):
-        lines += ["", f"## {group}", "", "| what | halation | against | ratio | bar |", "|---|---|---|---:|---|"]
-        lines += [f"| {' | '.join(row.cells())} |" for row in members]
-    return "\n".join(lines) + "\n"
+    return f"*{datetime.date.today():%Y-%m-%d}, {machine()}, {', '.join(versions)}*"

@@ -104,6 +104,9 @@ def _against_the_loop() -> Iterator[Row]:
         yield Row("scorers", f"— share of the rate of a matrix product ({fastest / 1e9:.0f} GFLOP/s)", f"{share:.0%}")
         ours, theirs = _step_turns(scorer, images, captions)
         yield _time_row(f"{name} forward + backward, {size}", ours, theirs, 2)
+    lean = SGR(DIM, SIM, memory=0)
+    what = f"SGR training step as published (hinge on the hardest negatives), memory = 0, {size}"
+    yield _time_row(what, *_step_turns(lean, images, captions, hinge=True), 2)
     kept, looped = (peak_mb(_peak, form, N, REGIONS, DIM, SIM) for form in ("ours", "loop"))
     yield Row(
         "scorers", "— peak memory of SGR, forward + backward", f"{kept:,.0f} MB", f"{looped:,.0f} MB", looped / kept

@@ -16,6 +16,8 @@ from halation.semantics._texts import Indices, Texts
 
 __all__ = ["Float32", "GramScorer", "Scorer"]
 
+_SMALL = 1 << 14  # cells of a block that one thread fills sooner than it wakes others: a step's at B = 128
+
 Float32 = npt.NDArray[np.float32]
 Rows = Callable[[Indices, Float32], None]
 """Called as rows(sets, out): scores of every column against each of the sets, (len(sets), columns)."""
@@ -50,7 +52,8 @@ class GramScorer(ABC):
             index = Index.local(self.texts, self.grams, images, captions)
             score = self.rows(index)
             sets = np.arange(len(images))
-        over_rows(len(sets), lambda start, stop: score(sets[start:stop], out[start:stop]))
+        alone = 1 if out.size <= _SMALL else None
+        over_rows(len(sets), lambda start, stop: score(sets[start:stop], out[start:stop]), at_most=alone)
 
     def own(self, captions: Indices) -> Float32:
         start, item = self.texts.reduced_sets(captions)

@@ -35,8 +35,8 @@ class Row:
 HEAD = """# Benchmarks
 
 Written by `make bench`, or part by part (`python -m bench index serve`): a part replaces its own table, which says when
-and where it was measured. Ratios are taken side by side in one run; times are the best of some repeats on a machine that
-may be shared, so compare ratios, not seconds.
+and where it was measured. Ratios are taken side by side in one run; times are the best of some repeats on a machine
+that may be shared, so compare ratios, not seconds.
 """
 
 

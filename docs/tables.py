@@ -63,7 +63,7 @@ def results() -> str:
     rows = []
     for name, runs in _kinds():
         total = np.mean([run["test"]["rsum"] for run in runs])
-        minutes = np.mean([run["seconds"] for run in runs]) / 60
+        minutes = min(run["seconds"] for run in runs) / 60  # of the quickest: a machine may do other work
         shown = [_both(runs, metric) for metric in ("R@1", "R@10")]
         asp = [_both(runs, metric) for metric in ("ASP(tfidf)", "ASP(cider)")]
         rows.append([name, str(len(runs)), *shown, f"{total:.1f}", *asp, f"{minutes:.0f}"])

@@ -26,8 +26,8 @@ def made_up(seed: int, shift: int = 0, clouds: bool = False) -> dict[str, Any]:
     hits = np.clip(generator.integers(0, 30, size=50) + shift, 0, 30)
     fifths = [50.0, 40.0, 30.0, 20.0, 10.0] if clouds else None
     return {
-        "recipe": "flickr8k_infonce", "settings": [], "seed": seed, "command": "halation train …", "seconds": 60.0,
-        "dev": {}, "test": {
+        "recipe": "flickr8k_infonce", "settings": [], "seed": seed, "command": "halation train …",
+        "seconds": 60.0 + seed, "parameters": 1_234_567, "dev": {}, "test": {
             "i2t": side, "t2i": side, "rsum": 20 * float(hits.mean()), "expert_tau_c": 40.0, "expert_within": 50.0,
             "rsum_by_image": hits.tolist(), "fifths": {"images": fifths, "captions": fifths},
         },
@@ -68,15 +68,20 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
     (tmp_path / "results").mkdir()
     for seed in (0, 1):
         for kind, shift in (("", 0), ("_daa", 3)):
-            write(tmp_path, Job(f"flickr8k_pcme{kind}", seed=seed), made_up(seed, shift, clouds=True))
+            job = Job(f"flickr8k_pcme{kind}", seed=seed)
+            write(tmp_path, job, made_up(seed, shift, clouds=True) | {"recipe": job.recipe})
+            job = Job(f"flickr8k_sgr{kind}", seed=seed)
+            write(tmp_path, job, made_up(seed, shift) | {"recipe": job.recipe})
     for job in (job for job in jobs() if job.label in ("weight1", "weight2", "weight5", "plain")):
         write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe, "settings": job.settings})
     study = collect(tmp_path)
     text = study.to_markdown()
-    assert "| pcme + DAA | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
+    assert "| pcme + DAA | D = 256, 1.2 M weights | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
     assert "- pcme: DAA changes ASP(tfidf) by +3.0 (i2t) and +3.0 (t2i), R-sum by +" in text
     assert "most to the least certain fifth of the queries: images 50.0, 40.0, 30.0, 20.0, 10.0" in text
-    assert "| infonce + DAA on its own score | 3 |" in text
+    assert "| infonce + DAA on its own score | D = 512, 1.2 M weights | 3 |" in text
+    assert "| sgr | D = 128, 16 cells, similarities of 32, 1.2 M weights | 2 |" in text  # smaller than published
+    assert "| 1.0 | `halation train flickr8k_sgr` |" in text  # minutes of the quickest seed
     assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in text
     assert "runs (flickr8k_infonce-seed0, " in text
     written = study.write(tmp_path)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from halation import Gaussian, InputError
-from halation.losses import Spread, spread
+from halation.losses import Others, Spread, spread
 
 
 def clouds(n: int, seed: int, d: int = 3) -> Gaussian:
@@ -19,10 +19,17 @@ def clouds(n: int, seed: int, d: int = 3) -> Gaussian:
     return Gaussian(draw().requires_grad_(), (0.3 * draw() - 1).requires_grad_())
 
 
-def by_loop(a: Gaussian, b: Gaussian, matches: Tensor, scale: float) -> float:
+def by_loop(
+    a: Gaussian,
+    b: Gaussian,
+    matches: Tensor,
+    scale: float,
+    others_a: Others | None = None,
+    others_b: Others | None = None,
+) -> float:
     assert a.log_var is not None
 
-    def side(asks: Gaussian, gallery: Gaussian, right: Tensor) -> float:
+    def side(asks: Gaussian, gallery: Gaussian, right: Tensor, further: Others | None) -> float:
         costs = []
         for i in range(len(asks)):
             u2 = float(asks.uncertainty()[i].detach()) ** 2
@@ -32,11 +39,16 @@ def by_loop(a: Gaussian, b: Gaussian, matches: Tensor, scale: float) -> float:
             ]
             found = [j for j in range(len(gallery)) if right[i, j]]
             others = sum(math.exp(s[j]) for j in range(len(gallery)) if not right[i, j])
+            if further is not None:
+                met = (point for point, meets in zip(further.points, further.meets[i], strict=True) if meets)
+                others += sum(
+                    math.exp(-float((asks.mean[i] - point).detach().square().sum()) / (scale * u2)) for point in met
+                )
             if found:
                 costs.append(sum(-math.log(math.exp(s[j]) / (math.exp(s[j]) + others)) for j in found) / len(found))
         return sum(costs) / len(costs)
 
-    return 0.5 * (side(a, b, matches) + side(b, a, matches.T))
+    return 0.5 * (side(a, b, matches, others_b) + side(b, a, matches.T, others_a))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -46,6 +58,28 @@ def test_spread_equals_a_loop_over_its_equation(seed: int) -> None:
     matches[0] = False  # a query without a match
     matches[1, 2] = True
     assert float(spread(a, b, matches, scale=3.0).detach()) == pytest.approx(by_loop(a, b, matches, 3.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_others_are_told_from_by_those_who_meet_them(seed: int) -> None:
+    g = torch.Generator().manual_seed(seed)
+    a, b, matches = clouds(5, seed), clouds(5, seed + 50), torch.eye(5) > 0
+    points = [torch.randn(4, 3, generator=g, dtype=torch.float64) for _ in range(2)]
+    meets = [torch.rand(5, 4, generator=g) < 0.6 for _ in range(2)]
+    others = [Others(p, m) for p, m in zip(points, meets, strict=True)]
+    value = spread(a, b, matches, scale=3.0, others_a=others[0], others_b=others[1])
+    assert float(value.detach()) == pytest.approx(by_loop(a, b, matches, 3.0, *others), rel=1e-12)
+    value.backward()  # what is not met stands at −∞, and leaves no trace in a gradient
+    assert a.log_var is not None and a.log_var.grad is not None
+    assert bool(torch.isfinite(a.log_var.grad).all())
+    nobody = Others(points[0], torch.zeros(5, 4, dtype=torch.bool))
+    torch.testing.assert_close(spread(a, b, matches, others_a=nobody, others_b=nobody), spread(a, b, matches))
+
+
+def test_others_of_another_number_of_queries_are_refused() -> None:
+    a, b = clouds(4, 1), clouds(4, 2)
+    with pytest.raises(InputError, match="4 queries are to meet 2 others"):
+        spread(a, b, torch.eye(4) > 0, others_b=Others(torch.zeros(2, 3), torch.ones(3, 2) > 0))
 
 
 def test_with_one_match_each_it_is_a_cross_entropy_with_a_temperature_for_each_query() -> None:

@@ -140,11 +140,13 @@ def test_resume_after_kill_gives_the_same_weights(world: Path, recipe_text: str,
     assert whole == killed
 
 
-def test_resume_between_accumulated_batches_gives_the_same_weights(
-    world: Path, recipe_text: str, tmp_path: Path
-) -> None:
-    settings = ["train.epochs=2", "train.accumulate=3", "train.checkpoint_steps=4"]
-    recipe = parse_recipe(recipe_text, settings)
+@pytest.mark.parametrize(
+    "what",
+    [["train.accumulate=3"], [*HEADS["pcme"], "loss.spread.weight=1", "loss.spread.memory=48"]],
+    ids=["between accumulated batches", "with a memory of earlier batches"],
+)
+def test_resume_gives_the_same_weights(what: list[str], world: Path, recipe_text: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(recipe_text, ["train.epochs=2", "train.checkpoint_steps=4", *what])
     train_recipe(recipe, world, tmp_path / "whole")
 
     def stop(what: str, done: int, total: int) -> None:

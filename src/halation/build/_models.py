@@ -292,7 +292,7 @@ _TERMS: dict[str, Callable[[Recipe], nn.Module]] = {
     "daa": _daa,
     "smooth_ap": lambda recipe: training.Scored(losses.SmoothAP(recipe.loss.smooth_ap.temperature)),
     "kl": lambda recipe: training.KL(),
-    "spread": lambda recipe: training.Spread(recipe.loss.spread.scale),
+    "spread": lambda recipe: training.Spread(recipe.loss.spread.scale, recipe.loss.spread.memory, recipe.model.dim),
     "uniformity": lambda recipe: training.Uniformity(),
     "diversity": lambda recipe: training.Diversity(),
     "mmd": lambda recipe: training.MMD(),

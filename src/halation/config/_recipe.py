@@ -170,6 +170,7 @@ class Spread(Term):
     """σ as the temperature of retrieval; teaches σ alone."""
 
     scale: float = 50.0  # where the learnt scale begins
+    memory: int = 0  # images and captions of earlier batches to be told from: a batch has few that are alike
 
 
 @dataclass(frozen=True)

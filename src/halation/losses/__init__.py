@@ -22,7 +22,7 @@ from halation.losses._sigmoid_pairwise import SigmoidPairwise, sigmoid_pairwise
 from halation.losses._smooth_ap import SmoothAP, smooth_ap
 from halation.losses._soft_contrastive import SoftContrastive, soft_contrastive
 from halation.losses._soft_rank import mid_rank, soft_rank
-from halation.losses._spread import Spread, spread
+from halation.losses._spread import Others, Spread, spread
 from halation.losses._triplet import Triplet, triplet
 from halation.losses._uniformity import Uniformity, uniformity
 
@@ -34,6 +34,7 @@ __all__ = [
     "CSDContrastive",
     "Diversity",
     "InfoNCE",
+    "Others",
     "SigmoidPairwise",
     "SmoothAP",
     "SoftContrastive",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -13,10 +15,26 @@ from halation.losses._info_nce import info_nce
 from halation.similarity import l2
 from halation.similarity._geometry import widen
 
-__all__ = ["Spread", "spread"]
+__all__ = ["Others", "Spread", "spread"]
 
 
-def spread(a: Gaussian, b: Gaussian, matches: Array, *, scale: float | Tensor = 50.0, check: bool = False) -> Tensor:
+class Others(NamedTuple):
+    """Further items that a query is told from: points (m, d), and which of them each of n queries meets (n, m) bool."""
+
+    points: Tensor
+    meets: Tensor
+
+
+def spread(
+    a: Gaussian,
+    b: Gaussian,
+    matches: Array,
+    *,
+    scale: float | Tensor = 50.0,
+    others_a: Others | None = None,
+    others_b: Others | None = None,
+    check: bool = False,
+) -> Tensor:
     """InfoNCE of the distances of the means, every query with a temperature of its own: its σ².
 
         S_ij = −‖μ_i − μ_j‖² / (scale · u_i²),   u_i the geometric mean of σ_i;   ½ (queries of a + queries of b)
@@ -26,6 +44,10 @@ def spread(a: Gaussian, b: Gaussian, matches: Array, *, scale: float | Tensor = 
     Gaussian. **The means get no gradient**: whatever trains them goes on as if this were not there. a (n_a, d) and
     b (n_b, d) with variances; matches (n_a, n_b) bool; `scale` is best learnt (`Spread`), so that σ keeps the size that
     other terms give it and only its order is taught.
+
+    How hard an item is to find depends on how many are like it, and a batch has few: `others_b` are further items that
+    the queries of a are told from, `others_a` those that the queries of b are (a memory of earlier batches, say; as no
+    mean learns here, they may be old). None of them is a match.
 
     >>> near, far = Gaussian(torch.eye(2), torch.full((2, 2), -4.0)), Gaussian(torch.eye(2), torch.zeros(2, 2))
     >>> spread(near, near, torch.eye(2, dtype=torch.bool), scale=1.0) < spread(far, far, torch.eye(2) > 0, scale=1.0)
@@ -37,11 +59,9 @@ def spread(a: Gaussian, b: Gaussian, matches: Array, *, scale: float | Tensor = 
         if check:
             check_finite(name, side)
     scale = as_factor("scale", scale, finite=check)
-    scores = l2(Gaussian.point(a.mean.detach()), Gaussian.point(b.mean.detach())) / scale  # (n_a, n_b)
+    scores = _apart(a.mean, b.mean)  # (n_a, n_b)
     matches = as_matches(matches, scores)
-    rows = info_nce(scores * _sharpness(a)[:, None], matches, 1.0, symmetric=False)
-    columns = info_nce(scores.T * _sharpness(b)[:, None], matches.T, 1.0, symmetric=False)
-    return 0.5 * (rows + columns)
+    return 0.5 * (_asked(a, scores, matches, others_b, scale) + _asked(b, scores.T, matches.T, others_a, scale))
 
 
 class Spread(nn.Module):
@@ -55,9 +75,38 @@ class Spread(nn.Module):
     def extra_repr(self) -> str:
         return f"scale={self.log_scale.exp().item():g}"
 
-    def forward(self, a: Gaussian, b: Gaussian, matches: Array) -> Tensor:
+    def forward(
+        self,
+        a: Gaussian,
+        b: Gaussian,
+        matches: Array,
+        others_a: Others | None = None,
+        others_b: Others | None = None,
+    ) -> Tensor:
         """a, b Gaussians, matches (n_a, n_b) bool; a scalar."""
-        return spread(a, b, matches, scale=self.log_scale.exp(), check=self.check)
+        scale = self.log_scale.exp()
+        return spread(a, b, matches, scale=scale, others_a=others_a, others_b=others_b, check=self.check)
+
+
+def _apart(a: Tensor, b: Tensor) -> Tensor:
+    """−‖a_i − b_j‖² (n_a, n_b), without a gradient."""
+    return l2(Gaussian.point(a.detach()), Gaussian.point(b.detach()))
+
+
+def _asked(asks: Gaussian, scores: Tensor, matches: Tensor, others: Others | None, scale: float | Tensor) -> Tensor:
+    """The cost of one side's queries among the other side, and `others`."""
+    sharpness = (_sharpness(asks) / scale)[:, None]  # (n, 1)
+    logits = scores * sharpness
+    if others is not None:
+        if others.meets.shape != (len(asks), len(others.points)):
+            raise InputError(
+                f"others.meets has shape {tuple(others.meets.shape)}, but {len(asks)} queries are to meet "
+                f"{len(others.points)} others"
+            )
+        further = (_apart(asks.mean, others.points) * sharpness).masked_fill(~others.meets, -torch.inf)
+        logits = torch.cat([logits, further], dim=1)
+        matches = torch.cat([matches, torch.zeros_like(others.meets)], dim=1)
+    return info_nce(logits, matches, 1.0, symmetric=False)
 
 
 def _sharpness(items: Gaussian) -> Tensor:

@@ -58,6 +58,7 @@ class Objective(nn.Module):
             lambda: self._relevance(batch, device),
             seed,
             number,
+            lambda: _owners(batch, device),
         )
         parts = {name: term(step) for name, term in self.terms.items()}
         loss = torch.stack([self._weight(name, number) * part for name, part in parts.items()]).sum()
@@ -71,6 +72,11 @@ class Objective(nn.Module):
         if self.relevance is None:
             raise InputError("a loss by meaning needs the captions' relevance; none was given")
         return self.relevance(batch).to(device)
+
+
+def _owners(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
+    images = torch.as_tensor(batch.images).to(device)
+    return images, images[torch.as_tensor(batch.image_of_caption).to(device)]
 
 
 def _whole(encoded: Any) -> Any:

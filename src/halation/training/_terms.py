@@ -16,6 +16,7 @@ from halation._errors import InputError
 from halation.distributed import keyed_noise
 from halation.encoders import Encoded, Several, SoftMaximum, detail_of
 from halation.gaussian import Gaussian
+from halation.training._memory import Memory
 
 __all__ = [
     "CSD",
@@ -44,6 +45,16 @@ class Step:
     find_relevance: Callable[[], Tensor]  # (n, m): how well captions describe images, by meaning
     seed: int
     number: int  # of the step, from 0
+    find_owners: Callable[[], tuple[Tensor, Tensor]] | None = (
+        None  # (n,), (m,): which images of the dataset these are of
+    )
+
+    @cached_property
+    def owners(self) -> tuple[Tensor, Tensor]:
+        """The image, of the whole dataset, of every image and every caption."""
+        if self.find_owners is None:
+            raise InputError("a loss that remembers earlier batches needs to know which image each item is of")
+        return self.find_owners()
 
     @cached_property
     def scores(self) -> Tensor:
@@ -194,15 +205,26 @@ class KL(nn.Module):
 
 
 class Spread(nn.Module):
-    """`losses.spread` with a learnt scale."""
+    """`losses.spread` with a learnt scale, among the batch and the last `memory` items of earlier ones."""
 
-    def __init__(self, scale: float = 50.0) -> None:
+    def __init__(self, scale: float = 50.0, memory: int = 0, dim: int = 0) -> None:
         super().__init__()
         self.loss = losses.Spread(scale)
+        self.images, self.captions = (Memory(memory, dim) if memory else None for _ in range(2))
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        value: Tensor = self.loss(*step.gaussians(), step.matches)
+        images, captions = step.gaussians()
+        if self.images is None or self.captions is None:
+            alone: Tensor = self.loss(images, captions, step.matches)
+            return alone
+        owner, of_caption = step.owners
+        value: Tensor = self.loss(
+            images, captions, step.matches, self.images.others(of_caption), self.captions.others(owner)
+        )
+        if self.training:
+            self.images.add(images.mean, owner)
+            self.captions.add(captions.mean, of_caption)
         return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import json
 import os
 import random
@@ -141,6 +142,20 @@ def test_who_reads_the_old_one_keeps_it(tmp_path: Path) -> None:
         reader.add(["new"], QUERIES[:1])  # from files that have no name any more
         assert reader.search(QUERIES[:1], 1).ids == [["new"]]
         assert len([path for path in (tmp_path / backend).iterdir() if path.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss"])
+def test_a_closed_index_leaves_no_file_open(backend: str, tmp_path: Path) -> None:
+    an_index(backend=backend).save(tmp_path / "index")
+    index = Index.load(tmp_path / "index")
+    assert len(index.search(QUERIES, 5).ids) == 4
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ResourceWarning)
+        index.close()
+        index.close()  # once more does no harm
+        del index
+        gc.collect()
+    assert [str(warning.message) for warning in said] == []
 
 
 def test_an_index_may_be_saved_over_itself(tmp_path: Path) -> None:

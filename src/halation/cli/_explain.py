@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -43,12 +44,14 @@ def explain(
             raise InputError(f"{path} cannot be written: name a file in an existing folder")
     from halation.explain import explain as work
 
-    search = None
-    if index is not None:
-        from halation.search import open_search
+    with contextlib.ExitStack() as opened:
+        search = None
+        if index is not None:
+            from halation.search import open_search
 
-        search = open_search(index, run)
-    explained = work(run, image, text, backbone=backbone, data=data, search=search)
+            search = open_search(index, run)
+            opened.callback(search.close)
+        explained = work(run, image, text, backbone=backbone, data=data, search=search)
     print(json.dumps(explained.to_dict(), ensure_ascii=False, indent=2) if as_json else explained)
     for path in targets:
         getattr(explained, _FORMS[path.suffix.lower()])(path)

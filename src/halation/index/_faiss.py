@@ -187,6 +187,12 @@ class Faiss:
             self._index = faiss.read_index(faiss.PyCallbackIOReader(self._file.read))
             self._let_go()
 
+    def close(self) -> None:
+        """Let go of a file that was loaded, and of what is mapped from it: nothing is found afterwards."""
+        if self._file is not None:
+            self._index = None
+            self._let_go()
+
     def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def hostile(run_of: RunOf, picture: Path) -> Explanation:
     return explain(run_of("gist"), picture, HOSTILE)
 
 
-def halation(*arguments: object) -> int:
+def at_the_prompt(*arguments: object) -> int:
     try:
         main([str(argument) for argument in arguments])
     except SystemExit as stop:
@@ -111,15 +113,110 @@ def test_the_verb_prints_draws_and_gives_json(
     run_of: RunOf, picture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, asked = run_of("pcme csd"), ("--image", picture, "--text", TEXT)
-    assert halation("explain", run, *asked, "-o", tmp_path / "a.png", "-o", tmp_path / "a.html") == 0
+    assert at_the_prompt("explain", run, *asked, "-o", tmp_path / "a.png", "-o", tmp_path / "a.html") == 0
     said = capsys.readouterr()
     for words in ("distance of the means", "spread of the image", "spread of the text", "score", "halation calibrate"):
         assert words in said.out
     assert "a.png" in said.err and (tmp_path / "a.png").is_file() and (tmp_path / "a.html").is_file()
-    assert halation("explain", run, *asked, "--json") == 0
+    assert at_the_prompt("explain", run, *asked, "--json") == 0
     assert json.loads(capsys.readouterr().out)["text"] == TEXT
     for wrong, why in ((tmp_path / "a.pdf", ".png or .html"), (tmp_path / "no" / "a.png", "existing folder")):
-        assert halation("explain", run, *asked, "-o", wrong) == 2
+        assert at_the_prompt("explain", run, *asked, "-o", wrong) == 2
         assert why in capsys.readouterr().err
-    assert halation("explain", run, "--image", tmp_path / "no.png", "--text", TEXT) == 2
+    assert at_the_prompt("explain", run, "--image", tmp_path / "no.png", "--text", TEXT) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+LONG_NAME = "a_very_long_name_of_a_file_" * 8
+
+
+@pytest.mark.parametrize("text", [TEXT, "red dog " * 60, "W" * 300, "i" * 90])
+@pytest.mark.parametrize("kind", ["soft contrastive", "sgraf"])
+def test_nothing_is_cut_at_the_edge_of_the_picture(
+    kind: str, text: str, run_of: RunOf, opened: Image.Image, picture: Path
+) -> None:
+    from halation.explain._png import draw
+
+    explained = explain(run_of(kind), picture, text)
+    notes = ("a note of many words " * 20, "N" * 400)
+    attention = [replace(a, of="a head of one's own with quite a long name") for a in explained.text_attention]
+    explained = replace(explained, name=LONG_NAME, notes=notes, text_attention=tuple(attention))
+    figure = draw(explained)
+    renderer, (wide, high) = figure.canvas.get_renderer(), figure.canvas.get_width_height()
+    boxes = [(said.get_text(), said.get_window_extent(renderer)) for said in figure.texts]
+    assert len(boxes) > 10
+    for said, box in boxes:
+        assert box.x0 >= 0.03 * wide and box.x1 <= 0.97 * wide and box.y0 >= 0 and box.y1 <= high, said
+    if kind == "soft contrastive":
+        words = " ".join(said for said, _ in boxes)
+        assert "PCME's match probability, at the recipe's scale and shift" in words
+
+
+def test_lines_do_not_run_into_one_another(run_of: RunOf, picture: Path) -> None:
+    from halation.explain._png import draw
+
+    figure = draw(replace(explain(run_of("soft contrastive"), picture, "red dog " * 30), name=LONG_NAME))
+    renderer = figure.canvas.get_renderer()
+    boxes = [(said.get_text(), said.get_window_extent(renderer)) for said in figure.texts]
+    for place, (one, a) in enumerate(boxes):
+        for other, b in boxes[place + 1 :]:
+            across, down = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert across <= 1 or down <= 4, (one, other)  # boxes have room for letters that hang
+
+
+NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−]0(\.0*)?(e[-+]?\d+)?(?![\w.])")
+
+
+def test_no_zero_is_negative_and_minus_is_a_minus(run_of: RunOf, opened: Image.Image, tmp_path: Path) -> None:
+    from halation.explain import Attention, Joined, Part
+    from halation.explain._png import draw
+
+    known = explain(run_of("gist"), opened, TEXT)
+    zeros = np.full(len(known.words), -0.0)
+    explained = replace(
+        known,
+        score=-0.0,
+        parts=(Part("a", -0.0, "−d²"), Part("b", -1e-9, "−s"), Part("c", -0.25, "−t")),
+        facts={"σ of the image (geometric mean)": -0.0, "Σσ² of the image": -1e-7, "other": -0.5},
+        joined=Joined(-0.0, -0.00001, -0.0, -0.0),
+        probability=-0.0,
+        text_influence=np.where(np.arange(len(zeros)) == 1, -0.5, zeros),
+        image_influence=np.array([[-0.0, -0.5], [-1e-12, 0.0]]),
+        text_attention=(Attention("mean", ("",), zeros[None]),),
+        image_attention=(Attention("mean", ("",), np.full((1, 2, 2), -0.0)),),
+        view=(-0.0, -0.0, *map(float, opened.size)),
+    )
+    written = json.dumps(explained.to_dict(), ensure_ascii=False)
+    assert not re.search(r"-0\.0[,}\]]", written) and '"influence": -0.5' in written and "−0.5" not in written
+    explained.to_html(tmp_path / "why.html")
+    page = re.sub("<style>.*</style>|<head>.*</head>|src=\"[^\"]*\"|<svg.*?</svg>", "",
+                  (tmp_path / "why.html").read_text(encoding="utf-8"), flags=re.S)  # fmt: skip
+    shown = [said.get_text() for said in draw(explained).texts]
+    for form in (str(explained), page, *shown):
+        assert not NEGATIVE_ZERO.search(form), NEGATIVE_ZERO.search(form)
+        assert not re.search(r"-\d", form)
+    assert "−0.5000" in str(explained) and "−0.500" in page and "−0.250" in shown
+
+
+def test_an_image_like_its_text_is_no_negative_distance_away() -> None:
+    from halation import similarity
+    from halation.explain._parts import parts_of
+    from halation.gaussian import Gaussian
+
+    one = Gaussian.of([[0.5, 2.0]])
+    for compare in (similarity.csd, similarity.l2, similarity.wasserstein2):
+        assert all(math.copysign(1, part.value) == 1 for part in parts_of(compare, one, one))
+
+
+def test_an_index_named_at_the_prompt_is_closed(
+    run_of: RunOf, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import halation.search
+
+    run, closed = run_of("pcme"), list[bool]()
+    halation.search.embed(run, picture.parent, tmp_path / "embedded", side="images")
+    index = halation.search.make_index(tmp_path / "embedded", tmp_path / "index")
+    close = halation.search.Search.close
+    monkeypatch.setattr(halation.search.Search, "close", lambda search: closed.append(True) or close(search))
+    assert at_the_prompt("explain", run, "--image", picture, "--text", "a red dog", "--index", index) == 0
+    assert closed == [True]

@@ -16,8 +16,9 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.explain._explain import Explainer, explain, explain_hit
     from halation.explain._explanation import Attention, Explanation, Joined, Part
+    from halation.explain._influence import Unwanted
 
-__all__ = ["Attention", "Explainer", "Explanation", "Joined", "Part", "explain", "explain_hit"]
+__all__ = ["Attention", "Explainer", "Explanation", "Joined", "Part", "Unwanted", "explain", "explain_hit"]
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -27,6 +28,7 @@ __getattr__, __dir__ = lazy(
         "Explanation": "halation.explain._explanation",
         "Joined": "halation.explain._explanation",
         "Part": "halation.explain._explanation",
+        "Unwanted": "halation.explain._influence",
         "explain": "halation.explain._explain",
         "explain_hit": "halation.explain._explain",
     },

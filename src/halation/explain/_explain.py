@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -17,8 +17,9 @@ from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
 from halation.build import Trained, open_run
 from halation.encoders import Encoded, Features, Gisted, SoftMaximum, detail_of
-from halation.explain._explanation import Attention, Explanation, Joined
-from halation.explain._influence import cell_influence, word_influence
+from halation.explain._attended import Attended, attended, square
+from halation.explain._explanation import Explanation, Joined
+from halation.explain._influence import MOST_WORDS, IsWanted, always, cell_influence, tiles, word_influence
 from halation.explain._parts import facts_of, name_of, parts_of
 from halation.explain._reading import Reading, read_words
 from halation.explain._shown import signed
@@ -75,8 +76,18 @@ def explain(
     return explainer(picture, text, name="picture" if isinstance(image, Image.Image) else Path(image).name)
 
 
-def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS) -> Explanation:  # noqa: A002
-    """Why a search ranks one of its pictures as it does for these words, with the probability its answer has."""
+def explain_hit(
+    search: Any,
+    id: str,  # noqa: A002
+    text: str,
+    *,
+    max_pixels: int = MAX_PIXELS,
+    is_wanted: IsWanted = always,
+) -> Explanation:
+    """Why a search ranks one of its pictures as it does for these words, with the probability its answer has.
+
+    `is_wanted` is asked now and then while it works, which takes seconds; where it says no, `Unwanted` is raised.
+    """
     if not isinstance(search, Search):
         raise InputError("this search has no model that could explain what it finds")
     item = search.item(id)
@@ -94,8 +105,8 @@ def explain_hit(search: Any, id: str, text: str, *, max_pixels: int = MAX_PIXELS
     try:
         towers.open_eyes()
     except (InputError, MissingExtra) as error:
-        return explainer.stored(kept, picture, text, str(error), name=id, chance=chance)
-    explained = explainer(picture, text, name=id, chance=chance)
+        return explainer.stored(kept, picture, text, str(error), name=id, chance=chance, is_wanted=is_wanted)
+    explained = explainer(picture, text, name=id, chance=chance, is_wanted=is_wanted)
     score = float(towers.similarity(kept, towers.captions([explained.text])))
     if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
         return explained
@@ -122,33 +133,52 @@ class Explainer:
         self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
 
     def __call__(
-        self, picture: Image.Image, text: str, *, name: str = "picture", chance: Chance | None = None
+        self,
+        picture: Image.Image,
+        text: str,
+        *,
+        name: str = "picture",
+        chance: Chance | None = None,
+        is_wanted: IsWanted = always,
     ) -> Explanation:
-        """Of one picture and one text; `chance` where a search knows better what it may claim."""
+        """Of one picture and one text; `chance` where a search knows better what it may claim.
+
+        `is_wanted` is asked before every batch of what is looked at; where it says no, `Unwanted` is raised.
+        """
         picture = picture.convert("RGB")
         with torch.no_grad():
             pixels = self.eyes.preprocess(picture)
             taken, side = self.eyes.look(pixels[None]), cast(Any, self.model.image)
             seen = Seen(self.model.images(taken), side.backbone(taken), pixels)
-        return self._explained(seen, picture, text, name, chance)
+        return self._explained(seen, picture, text, name, chance, is_wanted)
 
     def stored(
-        self, image: Encoded, picture: Image.Image, text: str, why: str, *, name: str, chance: Chance
+        self,
+        image: Encoded,
+        picture: Image.Image,
+        text: str,
+        why: str,
+        *,
+        name: str,
+        chance: Chance,
+        is_wanted: IsWanted = always,
     ) -> Explanation:
         """The same of an image as an index keeps it, where the run cannot look at the picture, and `why` not."""
-        explained = self._explained(Seen(image), picture.convert("RGB"), text, name, chance)
+        explained = self._explained(Seen(image), picture.convert("RGB"), text, name, chance, is_wanted)
         return replace(explained, notes=(*explained.notes, f"nothing is known of the parts of the picture: {why}"))
 
     @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
-    def _explained(self, seen: Seen, picture: Image.Image, text: str, name: str, chance: Chance | None) -> Explanation:
+    def _explained(
+        self, seen: Seen, picture: Image.Image, text: str, name: str, chance: Chance | None, is_wanted: IsWanted
+    ) -> Explanation:
         query = read_query(text, self.reader)
         reading, said = read_words(query.text, self.reader), self._read([query.text])
         detail, asked = detail_of(seen.image), detail_of(said)
         parts = parts_of(self.compare, detail, asked)
         score = math.fsum(part.value for part in parts)
-        on_cells, on_words = self._attentions(seen, query.text, asked, reading)
+        on_cells, on_words = self._attended(seen, query.text, asked, reading)
         words = word_influence(
-            score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0]
+            score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0], is_wanted
         )
         given = (chance or self._chance(score, query.text)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
         return Explanation(
@@ -162,24 +192,27 @@ class Explainer:
             about_probability=given.about,
             words=reading.words,
             known=self._known(reading),
-            image_attention=on_cells,
-            text_attention=on_words,
-            image_influence=self._cells(seen, asked, score),
+            image_attention=on_cells.attentions,
+            text_attention=on_words.attentions,
+            about_image_attention=on_cells.why_none,
+            about_text_attention=on_words.why_none,
+            image_influence=self._cells(seen, asked, score, is_wanted),
             text_influence=_array(words),
             picture=picture,
             view=self._view(picture, seen.pixels is not None),
             joined=self._joined(seen.image, said),
-            notes=tuple(query.notes),
+            notes=(*query.notes, *_bounds(reading, seen)),
         )
 
-    def _cells(self, seen: Seen, asked: Encoded, score: float) -> FloatArray | None:
+    def _cells(self, seen: Seen, asked: Encoded, score: float, is_wanted: IsWanted) -> FloatArray | None:
         if seen.pixels is None or seen.features is None:
             return None
-        rows, columns = _square(seen.features.local) or (_CELLS, _CELLS)
-        found = cell_influence(
-            seen.pixels, rows, columns, score, lambda filled: self._scores(detail_of(self._looked(filled)), asked)[:, 0]
-        )
-        return _array(found)
+        across = tiles(square(seen.features.local) or _CELLS)
+
+        def scores(filled: Tensor) -> Tensor:
+            return self._scores(detail_of(self._looked(filled)), asked)[:, 0]
+
+        return _array(cell_influence(seen.pixels, across, across, score, scores, is_wanted))
 
     def _looked(self, pixels: Tensor) -> Encoded:
         return self.model.images(self.eyes.look(pixels))
@@ -191,23 +224,12 @@ class Explainer:
         scores: Tensor = self.compare(images, texts)
         return scores.float().cpu()
 
-    def _attentions(
-        self, seen: Seen, text: str, asked: Encoded, reading: Reading
-    ) -> tuple[tuple[Attention, ...], tuple[Attention, ...]]:
-        """Over the cells of the picture and over the words, of the heads or of the scorer."""
-        if hasattr(self.compare, "attentions"):
-            on_cells, on_words = self.compare.attentions(detail_of(seen.image), asked)
-        else:
-            image, side = cast(Any, self.model.image), cast(Any, self.model.text)
-            on_cells = {} if seen.features is None else image.head.attentions(seen.features)
-            on_words = side.head.attentions(side.backbone(self.reader.tokens([text])))
-        grid = None if seen.features is None else _square(seen.features.local)
-        heads = {"each word": self.reader.words(text)}
-        cells = [_attention(of, weights[0], heads.get(of)) for of, weights in on_cells.items()] if grid else []
-        words = [_attention(of, weights[0]) for of, weights in on_words.items()] if reading.tokens is not None else []
-        return (
-            tuple(Attention(a.of, a.heads, a.weights.reshape(-1, *(grid or ()))) for a in cells),
-            tuple(Attention(a.of, a.heads, reading.gathered(a.weights)) for a in words),
+    def _attended(self, seen: Seen, text: str, asked: Encoded, reading: Reading) -> tuple[Attended, Attended]:
+        """Over the cells of the picture and over the words."""
+        words = cast(Any, self.model.text).backbone(self.reader.tokens([text]))
+        heard = self.reader.words(text)
+        return attended(
+            self.model, self.compare, (detail_of(seen.image), asked), (seen.features, words), reading, heard
         )
 
     def _known(self, reading: Reading) -> tuple[bool, ...]:
@@ -250,21 +272,20 @@ def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> Joined:
     return Joined(float(join(image, text)), float(detail), float(gist), float(share))
 
 
-def _attention(of: str, weights: Tensor, heads: Sequence[str] | None = None) -> Attention:
-    """weights (heads, cells)."""
-    count = len(weights)
-    names = tuple(heads) if heads and len(heads) == count else tuple(str(n + 1) for n in range(count))
-    return Attention(of, ("",) if count == 1 and not heads else names, _array(weights))
-
-
-def _square(local: Tensor | None) -> tuple[int, int] | None:
-    """Rows and columns of the cells, where they are those of a square picture."""
-    side = 0 if local is None else math.isqrt(local.shape[1])
-    return (side, side) if local is not None and side > 1 and side * side == local.shape[1] else None
+def _bounds(reading: Reading, seen: Seen) -> Iterator[str]:
+    """What was not looked at, because looking at everything has no end."""
+    if len(reading.words) > MOST_WORDS:
+        yield (
+            f"of the {len(reading.words)} words the first {MOST_WORDS} were left out, one at a time; what the others "
+            "do was not looked at (the score is that of the whole text)"
+        )
+    side = 0 if seen.features is None else square(seen.features.local) or _CELLS
+    if side and (across := tiles(side)) < side:
+        yield f"the picture's {side} × {side} cells were left out in {across} × {across} larger parts"
 
 
 def _array(values: Tensor) -> FloatArray:
-    array: FloatArray = values.double().cpu().numpy()
+    array: FloatArray = values.double().cpu().numpy() + 0.0  # no negative zero
     return array
 
 

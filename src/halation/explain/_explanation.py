@@ -79,9 +79,12 @@ class Explanation:
     words, known        the words of the text, and whether the model has a vector for them
     image_attention     where the image head looks, over `rows × columns` cells of the part of the picture in `view`
     text_attention      what the text head looks at
-    image_influence     (rows, columns) score − score with that cell filled with the picture's mean colour: above 0
-                        the cell speaks for the match; None where the run cannot look at pictures
-    text_influence      (words,) score − score of the text without that word: above 0 the word speaks for the match
+    about_…_attention   where there is none, why: the head attends to nothing, does not say, or was not looked at
+    image_influence     (rows, columns) score − score with that part filled with the picture's mean colour: above 0 it
+                        speaks for the match; None where the run cannot look at pictures. A part is a cell of the
+                        model's, or several where it has more than 8 in a row
+    text_influence      (words,) score − score of the text without that word: above 0 the word speaks for the match;
+                        NaN for words that were not looked at, those after the first 48
     view                the part of the picture the model looks at (left, top, right, bottom), in pixels
     notes               what a person should know
     """
@@ -104,11 +107,18 @@ class Explanation:
     view: Box
     joined: Joined | None = None
     notes: tuple[str, ...] = ()
+    about_image_attention: str = ""
+    about_text_attention: str = ""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and why there are no attentions: what every form that a person reads says in the end."""
+        return (*self.notes, *filter(None, (self.about_image_attention, self.about_text_attention)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON, without the picture."""
+        """The same, for JSON, without the picture; no zero is negative."""
         width, height = self.picture.size
-        return {
+        told = {
             "image": self.name,
             "text": self.text,
             "score": self.score,
@@ -125,9 +135,13 @@ class Explanation:
             "image_influence": None if self.image_influence is None else _rounded(self.image_influence),
             "image_attention": [attention.to_dict() for attention in self.image_attention],
             "text_attention": [attention.to_dict() for attention in self.text_attention],
+            "about_image_attention": self.about_image_attention,
+            "about_text_attention": self.about_text_attention,
             "view": [round(share, 6) for share in _shares(self.view, width, height)],
             "notes": list(self.notes),
         }
+        plain: dict[str, Any] = _without_negative_zeros(told)
+        return plain
 
     def to_png(self, path: str | os.PathLike[str]) -> None:
         """Draw it: the picture under each attention and under its influence, the words, the parts of the score."""
@@ -148,10 +162,23 @@ class Explanation:
 
 
 def _rounded(values: Any) -> Any:
-    """Floats of six significant digits, in lists as deep as the array."""
+    """Floats of six significant digits, in lists as deep as the array; None for what was not looked at (NaN)."""
     if np.ndim(values) == 0:
-        return float(f"{float(values):.6g}")
+        return None if np.isnan(values) else float(f"{float(values):.6g}") + 0.0  # −0.0 + 0.0 = 0.0
     return [_rounded(value) for value in values]
+
+
+def _without_negative_zeros(told: Any) -> Any:
+    """The same lists, dicts and values.
+
+    >>> _without_negative_zeros({"a": [-0.0, -1.5], "b": "-0.0"})
+    {'a': [0.0, -1.5], 'b': '-0.0'}
+    """
+    if isinstance(told, dict):
+        return {name: _without_negative_zeros(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [_without_negative_zeros(value) for value in told]
+    return told + 0.0 if isinstance(told, float) else told
 
 
 def _shares(view: Box, width: int, height: int) -> Box:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import os
 from html import escape
 from importlib.resources import files
 
-import numpy as np
 from PIL import Image
 
 from halation._files import write_text
 from halation.explain._explanation import Explanation
-from halation.explain._shown import Panel, Shades, panels, percent, shades, signed, summands
+from halation.explain._shown import Panel, Shades, figures, panels, percent, shades, signed, strongest, summands
 
 __all__ = ["write_html"]
 
@@ -30,7 +30,7 @@ def _page(e: Explanation, style: str) -> str:
     chance = f" · {percent(e.probability)} likely to match" if e.probability is not None else ""
     pictures = "\n".join(_figure(panel, e) for panel in panels(e))
     rows = "\n".join(_row(e, row) for row in shades(e))
-    notes = "".join(f"<li>{escape(note)}</li>" for note in (*_legend(e), *e.notes))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in (_legend(e), *e.remarks))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -73,12 +73,12 @@ def _figure(panel: Panel, e: Explanation) -> str:
 
 
 def _row(e: Explanation, row: Shades) -> str:
-    highest = max(float(np.abs(row.values).max(initial=0)), 1e-12)
+    highest = strongest(row.values)
     words = []
-    for word, known, value in zip(e.words, e.known, row.values, strict=True):
-        share = float(value) / highest
+    for word, known, value in zip(e.words, e.known, map(float, row.values), strict=True):
+        share = 0.0 if math.isnan(value) else value / highest
         kind = ("for" if share > 0 else "against") if row.both_signs else "look"
-        said = signed(float(value)) if row.both_signs else percent(float(value))
+        said = "–" if math.isnan(value) else signed(value) if row.both_signs else percent(value)
         unknown = "" if known else ' class="unknown"'
         words.append(
             f'<li class="{kind} s{round(_STEPS * abs(share))}"><span{unknown}>{escape(word)}</span>'
@@ -116,7 +116,7 @@ def _facts(e: Explanation) -> str:
             ("gist", "what the two are about", signed(e.joined.gist)),
             ("joined", share, signed(e.joined.score)),
         ]
-    rows += [(name, "", f"{value:.4g}") for name, value in e.facts.items()]
+    rows += [(name, "", figures(value)) for name, value in e.facts.items()]
     cells = "".join(
         f'<tr><th scope="row">{escape(name)}<small>{escape(what)}</small></th>'
         f'<td class="value">{escape(said)}</td></tr>'
@@ -125,12 +125,14 @@ def _facts(e: Explanation) -> str:
     return f"<table><caption>Beside it</caption>{cells}</table>"
 
 
-def _legend(e: Explanation) -> list[str]:
-    looks = "Light shows where a head looks; " if e.image_attention else "This image head attends to nothing; "
-    return [
-        "Red-orange speaks for the match, blue against it: how the score changes when a word is left out, or a cell of "
-        f"the picture is filled with its mean colour. {looks}looking somewhere is no proof that it mattered."
-    ]
+def _legend(e: Explanation) -> str:
+    looks = " Light shows where a head looks." if e.image_attention else ""
+    if e.image_attention or e.text_attention:
+        looks += " Looking somewhere is no proof that it mattered."
+    return (
+        "Red-orange speaks for the match, blue against it: how the score changes when a word is left out, or a part of "
+        f"the picture is filled with its mean colour.{looks}"
+    )
 
 
 def _data(image: Image.Image) -> str:

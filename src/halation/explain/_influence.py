@@ -1,37 +1,75 @@
-"""What a word or a cell does for a score, found by leaving it out."""
+"""What a word or a part of the picture does for a score, found by leaving it out; bounded, and ended when unwanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["cell_influence", "fill_cell", "word_influence"]
+from halation._errors import HalationError
 
-_BATCH = 16  # texts without a word, pictures without a cell, taken together
+__all__ = ["MOST_WORDS", "IsWanted", "Unwanted", "always", "cell_influence", "fill_cell", "tiles", "word_influence"]
+
+T = TypeVar("T")
+IsWanted = Callable[[], bool]
+"""Asked before every batch: does anybody still wait for the answer?"""
+
+MOST_WORDS = 48  # left out one at a time: each is a text that is read anew
+_MOST_ACROSS = 8  # parts of a picture in a row, and rows: 64 pictures that are looked at anew
+_BATCH = 16  # texts without a word, pictures without a part, taken together
 
 
-def word_influence(score: float, without: Sequence[str], scores: Callable[[Sequence[str]], Tensor]) -> Tensor:
+class Unwanted(HalationError):
+    """Nobody waits for this explanation any more, so it was not finished."""
+
+
+def always() -> bool:
+    """Somebody waits: the answer of callers who never leave."""
+    return True
+
+
+def word_influence(
+    score: float, without: Sequence[str], scores: Callable[[Sequence[str]], Tensor], is_wanted: IsWanted = always
+) -> Tensor:
     """score − score of the text without each word: (words,). Above 0 the word speaks for the match.
 
     `without` has the text without each of its words, `scores` takes texts and gives (texts,). The text is read anew, so
-    a sentence encoder, a GRU and word pieces all see a shorter text; a text of one word is read as an empty one.
+    a sentence encoder, a GRU and word pieces all see a shorter text; a text of one word is read as an empty one. Only
+    the first `MOST_WORDS` are looked at; the others have NaN.
     """
-    starts = range(0, len(without), _BATCH)
-    return score - torch.cat([torch.zeros(0), *(scores(without[start : start + _BATCH]) for start in starts)])
+    looked = [scores(texts) for texts in _batches(without[:MOST_WORDS], is_wanted)]
+    rest = torch.full((max(0, len(without) - MOST_WORDS),), torch.nan)
+    return score - torch.cat([*looked, rest])
 
 
-def cell_influence(pixels: Tensor, rows: int, columns: int, score: float, scores: Callable[[Tensor], Tensor]) -> Tensor:
-    """score − score of the picture with each cell filled with its mean colour: (rows, columns).
+def tiles(side: int) -> int:
+    """How many parts in a row are left out, of a picture with `side` cells in a row: a part is one cell, or several.
 
-    Above 0 the cell speaks for the match. `pixels` (3, H, W) as the model takes them, `scores` (B, 3, H, W) → (B,).
+    >>> [tiles(side) for side in (2, 7, 8, 9, 14, 24)]
+    [2, 7, 8, 5, 7, 8]
+    """
+    return math.ceil(side / math.ceil(side / _MOST_ACROSS))
+
+
+def cell_influence(
+    pixels: Tensor,
+    rows: int,
+    columns: int,
+    score: float,
+    scores: Callable[[Tensor], Tensor],
+    is_wanted: IsWanted = always,
+) -> Tensor:
+    """score − score of the picture with each part filled with its mean colour: (rows, columns).
+
+    Above 0 the part speaks for the match. `pixels` (3, H, W) as the model takes them, `scores` (B, 3, H, W) → (B,).
     The whole network looks again at every one of the rows · columns pictures, a batch at a time.
     """
     found = []
-    cells = [(row, column) for row in range(rows) for column in range(columns)]
-    for start in range(0, len(cells), _BATCH):
-        filled = [fill_cell(pixels, row, column, rows, columns) for row, column in cells[start : start + _BATCH]]
+    for batch in _batches([(row, column) for row in range(rows) for column in range(columns)], is_wanted):
+        filled = [fill_cell(pixels, row, column, rows, columns) for row, column in batch]
         found.append(scores(torch.stack(filled)))
     return score - torch.cat(found).view(rows, columns)
 
@@ -49,3 +87,10 @@ def fill_cell(pixels: Tensor, row: int, column: int, rows: int, columns: int) ->
     filled = pixels.clone()
     filled[:, down, across] = pixels.mean(dim=(1, 2))[:, None, None]
     return filled
+
+
+def _batches(things: Sequence[T], is_wanted: IsWanted) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), _BATCH):
+        if not is_wanted():
+            raise Unwanted("nobody waits for this explanation any more; it was not finished")
+        yield things[start : start + _BATCH]

@@ -31,8 +31,10 @@ def parts_of(compare: Any, image: Encoded, text: Encoded) -> tuple[Part, ...]:
     """
     for known, parts in _PARTS:
         if compare is known:
-            return tuple(Part(name, float(value), formula) for name, value, formula in parts(image, text))
-    return (Part("score", float(compare(image, text)), "of a network that looks at both at once"),)
+            return tuple(
+                Part(name, float(value) + 0.0, formula) for name, value, formula in parts(image, text)
+            )  # no −0
+    return (Part("score", float(compare(image, text)) + 0.0, "of a network that looks at both at once"),)
 
 
 def name_of(compare: Any) -> str:

@@ -2,132 +2,192 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from halation._files import atomic_path
 from halation.explain._explanation import Explanation
 from halation.explain._heat import AGAINST, FOR
-from halation.explain._shown import Panel, Shades, panels, percent, shades, signed, summands
+from halation.explain._shown import Panel, Shades, figures, panels, percent, shades, signed, strongest, summands
+from halation.explain._typeset import Ruler
 
 __all__ = ["write_png"]
 
-_INK, _SOFT, _PAPER, _LINE = "#1d1916", "#6b625a", "#faf7f2", "#e2dad0"
+_INK, _SOFT, _PAPER = "#1d1916", "#6b625a", "#faf7f2"
 _LOOK = (176, 122, 20)  # attention over words: ochre, neither of the two signs
-_WIDTH, _ROW = 11.0, 4  # inches, pictures in a row
-_WORD, _SMALL = 12.5, 9.5  # points
+_WIDTH, _DPI, _ROW = 11.0, 120, 4  # inches, pixels an inch, pictures in a row
+_TITLE, _WORD, _UNDER, _SMALL = 16, 12.5, 10.5, 9.5  # points
+_LEFT, _RIGHT = 0.035, 0.965  # what is drawn stays between them: shares of the width
+_FLOW, _VALUE, _BESIDE = 0.225, 0.505, 0.6  # where words, values and what is beside the score begin
+_GAP = 0.0135  # between words
+
+
+class Laid(NamedTuple):
+    """Everything that is written, in lines that fit: what is how high is known before anything is drawn."""
+
+    title: list[str]
+    under: list[str]
+    flows: list[list[list[int]]]  # of each row of words its lines, of each line its words' places
+    facts: list[tuple[list[str], str]]
+    notes: list[str]
 
 
 def write_png(explanation: Explanation, path: str | os.PathLike[str]) -> None:
-    """Pictures above, words in the middle, the parts of the score below."""
+    """Pictures above, words in the middle, the parts of the score below, and what one should know."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+")  # signs the font lacks are drawn as boxes
-        figure = _figure(explanation)
+        figure = draw(explanation)
         with atomic_path(path) as temporary:
             figure.savefig(temporary, format="png", facecolor=_PAPER)
 
 
-def _figure(explanation: Explanation) -> Any:
+def draw(explanation: Explanation) -> Any:
+    """The figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown, rows = panels(explanation), shades(explanation)
+    ruler, shown, rows = Ruler(_WIDTH, _DPI), panels(explanation), shades(explanation)
+    laid = _lay(explanation, rows, ruler)
     columns = min(_ROW, max(3, len(shown)))
     bands = -(-len(shown) // columns)
-    lines = [_lines(explanation.words)] * len(rows)
-    heights = [0.8, *[(_WIDTH - 0.8) / columns * 0.98 + 0.3] * bands, *(0.12 + 0.36 * n for n in lines)]
-    heights.append(0.75 + 0.3 * max(len(explanation.parts) + 1, len(_facts(explanation))))
+    heights = [0.24 + 0.33 * len(laid.title) + 0.21 * len(laid.under)]
+    heights += [(_WIDTH - 0.8) / columns * 0.98 + 0.3] * bands
+    heights += [0.12 + 0.36 * len(lines) for lines in laid.flows]
+    heights.append(0.75 + max(0.3 * len(summands(explanation)), sum(_tall(name) for name, _ in laid.facts)))
+    heights.append(0.1 + 0.19 * len(laid.notes) if laid.notes else 0.0)
     total = sum(heights)
-    figure = Figure(figsize=(_WIDTH, total), dpi=120, facecolor=_PAPER)
+    figure = Figure(figsize=(_WIDTH, total), dpi=_DPI, facecolor=_PAPER)
     FigureCanvasAgg(figure)
     tops = [1 - sum(heights[:n]) / total for n in range(len(heights) + 1)]
-    _title(figure, explanation, tops[0], total)
+    _title(figure, laid, total)
     for band in range(bands):
         part = shown[band * columns : (band + 1) * columns]
-        _pictures(figure, part, columns, tops[1 + band], tops[2 + band], total)
+        _pictures(figure, part, columns, tops[1 + band], tops[2 + band], total, ruler)
     for place, row in enumerate(rows):
-        where = 1 + bands + place
-        _flow(figure, explanation, row, tops[where], tops[where + 1], total)
-    _bars(figure, explanation, tops[-2], total)
+        _flow(figure, explanation, row, laid.flows[place], tops[1 + bands + place], total, ruler)
+    _numbers(figure, explanation, laid.facts, tops[-3], total, ruler)
+    for place, line in enumerate(laid.notes):
+        _say(figure, _LEFT, tops[-2] - 0.19 * place / total, line, size=_SMALL, color=_SOFT)
     return figure
 
 
-def _title(figure: Any, e: Explanation, top: float, total: float) -> None:
-    said = e.text if len(e.text) <= 88 else f"{e.text[:87]}…"
+def _lay(e: Explanation, rows: list[Shades], ruler: Ruler) -> Laid:
     chance = "" if e.probability is None else f"  ·  {percent(e.probability)} likely to match"
-    line = f"{e.name}  ·  score {signed(e.score)} ({e.similarity}){chance}"
-    _say(figure, 0.035, top - 0.16 / total, f"“{said}”", size=16, weight="bold")
-    _say(figure, 0.035, top - 0.5 / total, line, size=10.5, color=_SOFT)
+    under = f"{e.name}  ·  score {signed(e.score)} ({e.similarity}){chance}"
+    facts = []
+    for name, said in _facts(e):
+        room = _RIGHT - _BESIDE - ruler.width(said, _SMALL + 0.5) - 0.02
+        facts.append((ruler.wrapped(name, room, _SMALL + 0.5, most=3), said))
+    return Laid(
+        ruler.wrapped(f"“{e.text}”", _RIGHT - _LEFT, _TITLE, most=3, weight="bold"),
+        ruler.wrapped(under, _RIGHT - _LEFT, _UNDER, most=2),
+        [_broken(e, ruler)] * len(rows),
+        facts,
+        [line for note in e.remarks for line in ruler.wrapped(note, _RIGHT - _LEFT, _SMALL)],
+    )
 
 
-def _pictures(figure: Any, shown: list[Panel], columns: int, top: float, bottom: float, total: float) -> None:
-    gap, left = 0.018, 0.035
-    width = (1 - 2 * left - (columns - 1) * gap) / columns
+def _broken(e: Explanation, ruler: Ruler) -> list[list[int]]:
+    """The places of the words, in lines that fit."""
+    lines, x = [list[int]()], _FLOW
+    for place in range(len(e.words)):
+        wide = ruler.width(*_word(e, place, ruler))
+        if lines[-1] and x + wide > _RIGHT:
+            lines.append([])
+            x = _FLOW
+        lines[-1].append(place)
+        x += wide + _GAP
+    return lines
+
+
+def _word(e: Explanation, place: int, ruler: Ruler) -> tuple[str, float, str, str]:
+    """A word, shortened if no line has room for it; its size, weight and style."""
+    style = "normal" if e.known[place] else "italic"
+    return ruler.shortened(e.words[place], _RIGHT - _FLOW, _WORD, style=style), _WORD, "normal", style
+
+
+def _title(figure: Any, laid: Laid, total: float) -> None:
+    for place, line in enumerate(laid.title):
+        _say(figure, _LEFT, 1 - (0.16 + 0.33 * place) / total, line, size=_TITLE, weight="bold")
+    for place, line in enumerate(laid.under):
+        y = 1 - (0.17 + 0.33 * len(laid.title) + 0.21 * place) / total
+        _say(figure, _LEFT, y, line, size=_UNDER, color=_SOFT)
+
+
+def _pictures(
+    figure: Any, shown: list[Panel], columns: int, top: float, bottom: float, total: float, ruler: Ruler
+) -> None:
+    gap = 0.018
+    width = (_RIGHT - _LEFT - (columns - 1) * gap) / columns
     for place, panel in enumerate(shown):
-        x = left + place * (width + gap)
+        x = _LEFT + place * (width + gap)
         axes = figure.add_axes((x, bottom + 0.05 / total, width, top - bottom - 0.37 / total))
         axes.imshow(np.asarray(panel.image), interpolation="bilinear")
         axes.set_anchor("NW")
         axes.set_axis_off()
-        _say(figure, x, top - 0.05 / total, panel.title, size=_SMALL, color=_SOFT)
+        said = ruler.shortened(panel.title, width, _SMALL)
+        _say(figure, x, top - 0.05 / total, said, size=_SMALL, color=_SOFT)
 
 
-def _flow(figure: Any, e: Explanation, row: Shades, top: float, bottom: float, total: float) -> None:
-    """One word after the other, each on its shade, broken into lines."""
-    renderer, pixels = figure.canvas.get_renderer(), figure.get_figwidth() * figure.dpi
-    _say(figure, 0.035, top - 0.14 / total, row.title, size=_SMALL, color=_SOFT)
-    highest = max(float(np.abs(row.values).max(initial=0)), 1e-12)
-    left = x = 0.225
-    y = top - 0.1 / total
-    for word, known, value in zip(e.words, e.known, row.values, strict=True):
-        share = float(value) / highest
-        colour = (FOR if share > 0 else AGAINST) if row.both_signs else _LOOK
-        face = (*(c / 255 for c in colour), 0.72 * abs(share))
-        said = _say(figure, x, y, word, size=_WORD, style="normal" if known else "italic")
-        wide = said.get_window_extent(renderer).width / pixels
-        if x > left and x + wide > 0.965:
-            x, y = left, y - 0.36 / total
-            said.set_position((x, y))
-        said.set_bbox({"facecolor": face, "edgecolor": "none", "boxstyle": "round,pad=0.22", "linewidth": 0})
-        x += wide + 0.0135
+def _flow(
+    figure: Any, e: Explanation, row: Shades, lines: list[list[int]], top: float, total: float, ruler: Ruler
+) -> None:
+    """One word after the other, each on its shade."""
+    for place, said in enumerate(ruler.wrapped(row.title, _FLOW - _LEFT - 0.01, _SMALL, most=2)):
+        _say(figure, _LEFT, top - (0.14 + 0.17 * place) / total, said, size=_SMALL, color=_SOFT)
+    highest = strongest(row.values)
+    for number, line in enumerate(lines):
+        x, y = _FLOW, top - (0.1 + 0.36 * number) / total
+        for place in line:
+            word, size, weight, style = _word(e, place, ruler)
+            value = float(row.values[place])
+            known = not math.isnan(value)
+            colour = (FOR if value > 0 else AGAINST) if row.both_signs else _LOOK
+            face = (*(c / 255 for c in colour), 0.72 * abs(value) / highest if known else 0.0)
+            ink = _INK if known else _SOFT  # what was not looked at is paler than what does nothing
+            said = _say(figure, x, y, word, size=size, style=style, color=ink)
+            said.set_bbox({"facecolor": face, "edgecolor": "none", "boxstyle": "round,pad=0.22", "linewidth": 0})
+            x += ruler.width(word, size, weight, style) + _GAP
 
 
-def _lines(words: tuple[str, ...]) -> int:
-    """How many lines the words take, on the safe side."""
-    lines, used = 1, 0.0
-    for word in words:
-        wide = 0.0115 * len(word) + 0.0135
-        if used and used + wide > 0.74:
-            lines, used = lines + 1, 0.0
-        used += wide
-    return lines
-
-
-def _bars(figure: Any, e: Explanation, top: float, total: float) -> None:
+def _numbers(
+    figure: Any, e: Explanation, facts: list[tuple[list[str], str]], top: float, total: float, ruler: Ruler
+) -> None:
     """What the score is the sum of; beside it what else is known."""
-    named = summands(e)
-    heights = [top - (0.62 + 0.3 * n) / total for n in range(max(len(named), len(_facts(e))))]
+    named, size = summands(e), _SMALL + 0.5
+    heights = [top - (0.62 + 0.3 * n) / total for n in range(len(named))]
     if len(named) > 1:
-        _bar_chart(figure, [value for _, value, _ in named], heights[len(named) - 1], total)
+        _bar_chart(figure, [value for _, value, _ in named], heights[-1], total)
     else:
-        _say(figure, 0.225, heights[0], named[0][2], size=_SMALL + 0.5, color=_SOFT, va="center")
-    for x, title in ((0.035, "parts of the score"), (0.6, "beside it")):
-        _say(figure, x, heights[0] + 0.42 / total, title, size=_SMALL, color=_SOFT)
-    for (name, value, _), y in zip(named, heights, strict=False):
+        formula = "\n".join(ruler.wrapped(named[0][2], _VALUE - _FLOW - 0.01, size, most=3))
+        _say(figure, _FLOW, heights[0], formula, size=size, color=_SOFT, va="center")
+    for x, title in ((_LEFT, "parts of the score"), (_BESIDE, "beside it")):
+        _say(figure, x, top - 0.2 / total, title, size=_SMALL, color=_SOFT)
+    for (name, value, _), y in zip(named, heights, strict=True):
         bold = "bold" if name == "score" else "normal"
-        _say(figure, 0.035, y, name, size=_SMALL + 0.5, weight=bold, va="center")
-        _say(figure, 0.505, y, signed(value), size=_SMALL + 0.5, weight=bold, va="center")
-    for (name, said), y in zip(_facts(e), heights, strict=False):
-        _say(figure, 0.6, y, name, size=_SMALL + 0.5, va="center")
-        _say(figure, 0.965, y, said, size=_SMALL + 0.5, va="center", ha="right")
+        name = ruler.shortened(name, _FLOW - _LEFT - 0.01, size, weight=bold)
+        _say(figure, _LEFT, y, name, size=size, weight=bold, va="center")
+        _say(figure, _VALUE, y, signed(value), size=size, weight=bold, va="center")
+    below = 0.62
+    for lines, said in facts:
+        for place, line in enumerate(lines):
+            _say(figure, _BESIDE, top - (below + 0.17 * place) / total, line, size=size, va="center")
+        _say(figure, _RIGHT, top - below / total, said, size=size, va="center", ha="right")
+        below += _tall(lines)
+
+
+def _tall(lines: list[str]) -> float:
+    """Inches of a fact."""
+    return 0.13 + 0.17 * len(lines)
 
 
 def _bar_chart(figure: Any, values: list[float], lowest: float, total: float) -> None:
     """Bars below one another, the last of them the sum."""
-    axes = figure.add_axes((0.225, lowest - 0.15 / total, 0.27, 0.3 * len(values) / total))
+    axes = figure.add_axes((_FLOW, lowest - 0.15 / total, 0.27, 0.3 * len(values) / total))
     colours = [tuple(c / 255 for c in (FOR if value > 0 else AGAINST)) for value in values[:-1]]
     axes.barh([-place for place in range(len(values))], values, height=0.6, color=[*colours, _INK])
     axes.set(xlim=(min(0.0, *values) - 1e-9, max(0.0, *values) + 1e-9), ylim=(-len(values) + 0.5, 0.5))
@@ -139,7 +199,7 @@ def _bar_chart(figure: Any, values: list[float], lowest: float, total: float) ->
 def _facts(e: Explanation) -> list[tuple[str, str]]:
     chance = ("probability of a match", "not known" if e.probability is None else percent(e.probability))
     joined = [] if e.joined is None else [("joined with the gist", signed(e.joined.score))]
-    rest = [(name.partition(",")[0], f"{value:.3g}") for name, value in e.facts.items() if not name.startswith("Σ")]
+    rest = [(name, figures(value, 3)) for name, value in e.facts.items() if not name.startswith("Σ")]
     return [chance, *joined, *rest]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from PIL import Image
 
 from halation._arrays import FloatArray
 from halation.explain._explanation import Attention, Explanation
 from halation.explain._heat import influenced, lit, seen_part
 
-__all__ = ["Panel", "Shades", "panels", "percent", "shades", "signed", "summands"]
+__all__ = ["Panel", "Shades", "figures", "panels", "percent", "shades", "signed", "strongest", "summands"]
 
 _MOST = 6  # pictures of attention
 _TITLES = {
@@ -32,7 +33,7 @@ class Panel(NamedTuple):
 
 
 class Shades(NamedTuple):
-    """A number for every word: of both signs (influence), or a share (attention)."""
+    """A number for every word: of both signs (influence; NaN: not looked at), or a share (attention)."""
 
     title: str
     values: FloatArray
@@ -76,6 +77,21 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "" if float(f"{value:.{digits}f}") == 0 else "−")
 
 
+def figures(value: float, digits: int = 4) -> str:
+    """A number of so many figures, whatever its size, with a true minus, and none before zero.
+
+    >>> figures(0.123456), figures(-0.5), figures(-0.0), figures(1e-7)
+    ('0.1235', '−0.5', '0', '1e−07')
+    """
+    return f"{value + 0.0:.{digits}g}".replace("-", "−")
+
+
+def strongest(values: FloatArray) -> float:
+    """The largest absolute value among those that are known, above 0: shades are relative to it."""
+    known = np.abs(values[~np.isnan(values)])
+    return max(float(known.max(initial=0)), 1e-12)
+
+
 def percent(probability: float) -> str:
     """As the search page says it.
 
@@ -100,8 +116,8 @@ def _chosen(attention: Attention, explanation: Explanation) -> list[int]:
     if attention.of != "each word" or count <= 4:
         return list(range(count))
     strength = {
-        word.lower().strip(".,;:!?'\""): abs(x)
-        for word, x in zip(explanation.words, explanation.text_influence, strict=True)
+        word.lower().strip(".,;:!?'\""): abs(float(x))
+        for word, x in zip(explanation.words, np.nan_to_num(explanation.text_influence), strict=True)
     }
     best = sorted(range(count), key=lambda n: -strength.get(attention.heads[n], 0.0))[:4]
     return sorted(best)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from halation import _table
 from halation.explain._explanation import Explanation
-from halation.explain._shown import percent, shades, signed, summands
+from halation.explain._shown import figures, percent, shades, signed, strongest, summands
 
 __all__ = ["as_table"]
 
@@ -29,7 +31,7 @@ def _score(e: Explanation) -> str:
                 f"their soft maximum, {percent(e.joined.share)} of it the detail's",
             ],
         ]
-    rows += [[name, f"{value:.4g}", ""] for name, value in e.facts.items()]
+    rows += [[name, figures(value), ""] for name, value in e.facts.items()]
     rows.append(["probability of a match", chance, e.about_probability])
     wide, across = (max(len(row[column]) for row in rows) for column in (0, 1))
     lines = [f"{name.ljust(wide)}  {value.rjust(across)}  {what}".rstrip() for name, value, what in rows]
@@ -38,13 +40,14 @@ def _score(e: Explanation) -> str:
 
 def _words(e: Explanation) -> str:
     columns = shades(e)
-    highest = max((abs(float(x)) for x in e.text_influence), default=0.0) or 1.0
+    highest = strongest(e.text_influence)
     rows = []
     for place, word in enumerate(e.words):
-        bar = _bar(float(e.text_influence[place]) / highest)
+        influence = float(e.text_influence[place])
         shares = [percent(float(column.values[place])) for column in columns[1:]]
         name = word if e.known[place] else f"{word} (unknown)"
-        rows.append([name, signed(float(e.text_influence[place]), 4), bar, *shares])
+        said = ["–", ""] if math.isnan(influence) else [signed(influence, 4), _bar(influence / highest)]
+        rows.append([name, *said, *shares])
     header = ["word", "influence", "against  for".center(2 * _BAR + 1), *(column.title for column in columns[1:])]
     return _table.text(header, rows)
 
@@ -55,4 +58,4 @@ def _bar(share: float) -> str:
 
 
 def _notes(e: Explanation) -> list[str]:
-    return ["\n".join(f"note: {note}" for note in e.notes)] if e.notes else []
+    return ["\n".join(f"note: {note}" for note in e.remarks)] if e.remarks else []

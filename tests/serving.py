@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError
-from halation.explain import Attention, Explanation, Part
+from halation.explain import Attention, Explanation, Part, Unwanted
 from halation.search import Answer, Hit, Item, UnknownItem
 
 T = TypeVar("T")
@@ -112,8 +112,22 @@ class WordSearch:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None
 
 
-def explained(search: WordSearch, id: str, text: str, *, max_pixels: int) -> Explanation:  # noqa: A002
-    """An explanation without a model: a word found in the captions speaks for the picture, another against it."""
+def explained(
+    search: WordSearch,
+    id: str,  # noqa: A002
+    text: str,
+    *,
+    max_pixels: int,
+    is_wanted: Callable[[], bool],
+) -> Explanation:
+    """An explanation without a model: a word found in the captions speaks for the picture, another against it.
+
+    The word "slowly" makes it look again for five minutes, or until nobody waits for it.
+    """
+    for _ in range(3000 * ("slowly" in text)):
+        time.sleep(0.1)
+        if not is_wanted():
+            raise Unwanted("nobody waits")
     item, words = search.item(id), tuple(text.split())
     if not words:
         raise InputError("the query is empty; say what to look for")

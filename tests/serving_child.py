@@ -34,6 +34,6 @@ if __name__ == "__main__":
     given: dict[str, Any] = {key: json.loads(value) for key, value in (pair.split("=", 1) for pair in sys.argv[2:])}
     serve(
         sys.argv[1],
-        settings=ServeSettings(**{"port": 0, "rate": 0, **given}),
+        settings=ServeSettings(**{"port": 0, "rate": 0, "explain_rate": 0, **given}),
         ready=lambda address, app: print(address, flush=True),  # noqa: T201
     )

@@ -33,7 +33,9 @@ def client(search: WordSearch) -> Iterator[Client]:
     opened: list[TestClient] = []
 
     def make(over: Any = None, **settings: Any) -> TestClient:
-        app = create_app(search if over is None else over, settings=ServeSettings(**{"rate": 0.0, **settings}))
+        app = create_app(
+            search if over is None else over, settings=ServeSettings(**{"rate": 0.0, "explain_rate": 0.0, **settings})
+        )
         opened.append(TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False))
         return opened[-1].__enter__()
 

@@ -448,3 +448,37 @@ def test_why_is_asked_of_words_only_and_says_what_went_wrong(opened: Open) -> No
     expect(page.get_by_role("alert").filter(has_text="The server is busy.")).to_be_visible()
     page.get_by_role("button", name="Why this picture?").click()
     expect(page.locator(".chip-word")).to_have_count(1)
+
+
+def test_words_that_were_not_looked_at_are_told_from_words_that_do_nothing(opened: Open) -> None:
+    page = opened("/?q=red+star+here")
+
+    def partly(route: Route) -> None:
+        told = route.fetch().json()
+        told["words"][1]["influence"], told["words"][2]["influence"] = -0.0001, None
+        told["text_attention"] = []
+        told |= {"about_image_attention": "", "about_text_attention": "this text head does not say where it looks"}
+        route.fulfill(json=told)
+
+    page.route("**/explain", partly)
+    page.locator(".card[data-id]").first.click()
+    page.get_by_role("button", name="Why this picture?").click()
+    chips = page.locator(".chip-word")
+    expect(chips.locator("small")).to_have_text(["0.250", "0.000", "–"])  # no minus before zero
+    expect(chips.nth(1)).to_have_attribute("title", "star: changes nothing, 0.000")
+    expect(chips.nth(2)).to_have_attribute("title", "here: was not looked at")
+    expect(page.locator(".why .legend").last).to_have_text("This text head does not say where it looks.")
+    page.get_by_role("button", name="Mean").click()  # of the picture alone
+    expect(chips.first).to_have_attribute("title", "red: was not looked at")
+    assert chips.locator("small").count() == 0
+
+
+def test_leaving_a_picture_ends_what_was_asked_about_it(opened: Open) -> None:
+    page = opened("/?q=slowly+star")
+    page.locator(".card[data-id]").first.click()
+    with page.expect_request("**/explain"):
+        page.get_by_role("button", name="Why this picture?").click()
+    with page.expect_event("requestfailed", lambda asked: asked.url.endswith("/explain")):
+        page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.get_by_role("alert")).to_have_count(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import socket
 import threading
@@ -162,3 +163,15 @@ def test_a_port_that_is_taken_is_said_in_words() -> None:
             serve("no such index", settings=ServeSettings(port=port))
     with pytest.raises(InputError, match="cannot listen on 203"):
         serve("no such index", settings=ServeSettings(host="203.0.113.7", token=TOKEN))  # nobody's address
+
+
+def test_an_explanation_ends_when_its_client_leaves(start: Start) -> None:
+    server = start()
+    place, name = urlparse(server.address), server.ask("star").json()["hits"][0]["id"]
+    body = json.dumps({"text": "slowly", "id": name}).encode()
+    head = b"POST /explain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        connection.sendall(head % len(body) + body)
+        until(lambda: "halation_explanations_held 1" in server.client.get("/metrics").text)
+    until(lambda: "halation_explanations_held 0" in server.client.get("/metrics").text)  # it would take five minutes
+    assert 'route="/explain",method="POST",status="499"} 1' in server.client.get("/metrics").text

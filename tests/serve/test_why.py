@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fastapi.testclient import TestClient
 
 import halation.explain
 from halation.data import draw_scenes
-from halation.explain import explain_hit
+from halation.explain import Explainer, explain_hit
 from halation.search import Search, calibrate_run, embed, make_index, open_search
 from halation.serve import ServeSettings, create_app
 from layouts import draw
@@ -124,15 +125,58 @@ def test_a_run_that_cannot_look_explains_by_what_the_index_keeps(tmp_path: Path)
     assert said["image_influence"] is None and str(tmp_path) not in json.dumps(said)
     told.to_png(tmp_path / "why.png")
     told.to_html(tmp_path / "why.html")
+    assert "image head attends to nothing" not in (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert "was not looked at" in told.about_image_attention and "was not looked at" in said["about_image_attention"]
     search.close()
 
 
 def test_the_gate_stands_before_explanations_too(client: Client, real: Search) -> None:
     query = {"text": "dog", "id": "p01.png"}
     assert client(real, token=TOKEN).post("/explain", json=query).status_code == 401
-    web = client(real, rate=0.001, burst=2)
-    statuses = [web.post(path, json=query).status_code for path in ("/explain", "/explain", "/explain", "/search")]
-    assert statuses == [200, 200, 429, 429]  # they take from the searches' bucket
+    web = client(real, rate=0.001, burst=3, explain_rate=0.002, explain_burst=2)
+    statuses = [web.post("/explain", json=query).status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    refused = web.post("/explain", json=query)
+    assert refused.json()["error"].startswith("too many explanations: this server takes 0.002 a second of one client")
+    assert int(refused.headers["retry-after"]) > 400
+    searches = [web.post("/search", json={"text": "dog"}).status_code for _ in range(4)]
+    assert searches == [200, 200, 200, 429]  # whoever explained may still search: the buckets are two
+
+
+def test_fewer_explanations_than_searches_are_taken_of_one_client() -> None:
+    settings = ServeSettings()
+    assert settings.explain_rate <= settings.rate / 10 and settings.explain_burst <= settings.burst / 5
+    with pytest.raises(halation.InputError, match="explain_rate is -1; give explanations a second, or 0 for no limit"):
+        ServeSettings(explain_rate=-1)
+    with pytest.raises(halation.InputError, match="explain_burst is 0"):
+        ServeSettings(explain_burst=0)
+
+
+def test_an_explanation_that_nobody_waits_for_is_not_finished(
+    client: Client, real: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, scores = list[int](), Explainer._scores
+
+    def slowly(self: Explainer, images: Any, texts: Any) -> Any:
+        looks.append(1)
+        time.sleep(0.4)
+        return scores(self, images, texts)
+
+    monkeypatch.setattr(Explainer, "_scores", slowly)
+    web = client(real, timeout=0.6)
+    answer = web.post("/explain", json={"text": "dog " * 48, "id": "p01.png"})
+    assert answer.status_code == 504
+    until = time.perf_counter() + 20
+    while "halation_explanations_held 0" not in web.get("/metrics").text:
+        assert time.perf_counter() < until
+        time.sleep(0.05)
+    assert 1 <= len(looks) <= 2  # of three batches of words and one of the picture's parts
+
+
+def test_a_long_text_is_explained_in_part_and_the_answer_says_so(client: Client, real: Search) -> None:
+    told = client(real).post("/explain", json={"text": "red dog " * 40, "id": "p01.png"}).json()
+    assert [word["influence"] is None for word in told["words"]] == [False] * 48 + [True] * 32
+    assert any("the first 48 were left out" in note for note in told["notes"])
 
 
 def test_a_search_does_not_wait_for_an_explanation(

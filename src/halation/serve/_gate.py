@@ -27,7 +27,7 @@ __all__ = ["COOKIE", "Gate", "same_secret", "session_value"]
 
 COOKIE = "halation_session"
 _OPEN = ("/", "/health", "/session", "/openapi.json")  # without a token: nothing here comes from the index
-_EXPENSIVE = ("/search", "/search/image", "/explain", "/session")  # these take from the searches' bucket
+_EXPENSIVE = ("/search", "/search/image", "/session")  # these take from the searches' bucket
 _CHEAPER = 20  # times as many requests of other kinds: an answer shows dozens of pictures
 _log = logging.getLogger("halation.serve")
 
@@ -59,6 +59,7 @@ class Gate:
         # None: whatever name leads here; asked for a token, a page of somebody else gets nothing by it
         self.names = {name.lower() for name in known} if known or is_loopback(settings.host) else None
         self.searches = Rates(settings.rate, settings.burst)
+        self.explanations = Rates(settings.explain_rate, settings.explain_burst)
         self.others = Rates(settings.rate * _CHEAPER, settings.burst * _CHEAPER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,16 +127,23 @@ class Gate:
             raise Refusal(403, "requests from other web pages are not served", "cross_site")
 
     def _check_rate(self, scope: Scope, path: str) -> None:
-        rates = self.searches if path in _EXPENSIVE or path.endswith("/alike") else self.others
+        rates, what = self._bucket(path)
         seconds = rates.wait(client_key(scope["client"][0] if scope.get("client") else ""))
         if seconds:
             raise Refusal(
                 429,
-                f"too many requests: this server takes {rates.rate:g} a second of one client; "
+                f"too many {what}: this server takes {rates.rate:g} a second of one client; "
                 f"try again in {math.ceil(seconds)} s",
                 "rate",
                 {"retry-after": str(math.ceil(seconds))},
             )
+
+    def _bucket(self, path: str) -> tuple[Rates, str]:
+        """What a path takes from, and what that is counted in."""
+        if path == "/explain":
+            return self.explanations, "explanations"
+        dear = path in _EXPENSIVE or path.endswith("/alike")
+        return (self.searches if dear else self.others), "requests"
 
     def _check_token(self, headers: Headers) -> None:
         token = self.settings.token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -91,10 +92,19 @@ class Service:
 
     async def explain(self, query: WhyQuery, request: Request) -> Response:
         """Why a picture was found by these words: parts of the score, what mattered, where the model looked."""
-        limit = self.settings.max_pixels
-        told = await self.explainers.run(
-            self.live.run, lambda search: explained(search, query, limit, self.live), gone=_gone(request)
-        )
+        limit, over = self.settings.max_pixels, threading.Event()
+
+        def is_wanted() -> bool:
+            return not over.is_set()
+
+        try:
+            told = await self.explainers.run(
+                self.live.run,
+                lambda search: explained(search, query, limit, self.live, is_wanted),
+                gone=_gone(request),
+            )
+        finally:
+            over.set()  # answered, gone or out of time: the thread stops before it looks again
         return Response(told.model_dump_json(), media_type="application/json")
 
     async def list_items(

@@ -37,6 +37,8 @@ class ServeSettings:
     uploads: int = 4  # uploaded pictures in memory at once; others wait
     rate: float = 20.0  # searches a second of one client, on average; 0 = no limit
     burst: int = 60  # searches of one client at once; typing makes some
+    explain_rate: float = 0.5  # explanations a second of one client, each many searches' work; 0 = no limit
+    explain_burst: int = 8  # explanations of one client at once
     workers: int = 1  # threads that encode and search (they share the cores with torch's own)
     queue: int = 256  # searches that may wait; the next is turned away at once
     timeout: float = 30.0  # seconds for an answer, waiting included
@@ -49,8 +51,8 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         positive = (
-            "max_k", "max_body", "max_upload", "max_pixels", "uploads", "burst", "workers", "queue", "timeout",
-            "receive_timeout", "shutdown_timeout", "thumbnail",
+            "max_k", "max_body", "max_upload", "max_pixels", "uploads", "burst", "explain_burst", "workers", "queue",
+            "timeout", "receive_timeout", "shutdown_timeout", "thumbnail",
         )  # fmt: skip
         for name in positive:
             if not 0 < getattr(self, name) < math.inf:
@@ -59,8 +61,9 @@ class ServeSettings:
             raise InputError(
                 f"max_pixels is {self.max_pixels:,}; Pillow decodes no picture of more than {_MOST_PIXELS:,}"
             )
-        if not 0 <= self.rate < math.inf:
-            raise InputError(f"rate is {self.rate}; give searches a second, or 0 for no limit")
+        for name, what in (("rate", "searches"), ("explain_rate", "explanations")):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; give {what} a second, or 0 for no limit")
         if not 0 <= self.port <= 65535:
             raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")
         for name in self.allowed_hosts:

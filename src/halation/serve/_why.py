@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -39,7 +40,10 @@ class WhyWord(BaseModel):
 
     word: str
     known: bool = Field(description="Whether the model has a vector for it.")
-    influence: float = Field(description="The score less the score of the query without this word.")
+    influence: float | None = Field(
+        description="The score less the score of the query without this word; none where that was not looked at, after "
+        "the first 48 words."
+    )
 
 
 class WhyAttention(BaseModel):
@@ -75,22 +79,26 @@ class Why(BaseModel):
     about_probability: str = Field(description="What the probability refers to, or why there is none.")
     words: list[WhyWord]
     image_influence: list[list[float]] | None = Field(
-        description="(rows, columns) the score less the score of the picture with that cell in its mean colour; none "
-        "where the model cannot look at pictures."
+        description="(rows, columns) the score less the score of the picture with that part in its mean colour; none "
+        "where the model cannot look at pictures. At most 8 × 8 parts: cells of the model's, or several together."
     )
     image_attention: list[WhyAttention]
     text_attention: list[WhyAttention]
+    about_image_attention: str = Field(
+        description="Where there is none, why: the head attends to nothing, does not say, or was not looked at."
+    )
+    about_text_attention: str = Field(description="The same of the text.")
     view: list[float] = Field(
         description="What the model looks at: left, top, right, bottom, as shares of the picture."
     )
     notes: list[str]
 
 
-def explained(search: Searcher, query: WhyQuery, max_pixels: int, live: Live) -> Why:
-    """The explanation, without the folders of the server's disk."""
+def explained(search: Searcher, query: WhyQuery, max_pixels: int, live: Live, is_wanted: Callable[[], bool]) -> Why:
+    """The explanation, without the folders of the server's disk; `is_wanted` says whether somebody waits for it."""
     from halation.explain import explain_hit  # loads torch, which a search has loaded already
 
-    told = explain_hit(search, query.id, query.text, max_pixels=max_pixels).to_dict()
+    told = explain_hit(search, query.id, query.text, max_pixels=max_pixels, is_wanted=is_wanted).to_dict()
     told["notes"] = [without_folders(note, live.folders) for note in told["notes"]]
     told["about_probability"] = without_folders(told["about_probability"], live.folders)
     return Why(**told)

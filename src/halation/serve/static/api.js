@@ -41,7 +41,7 @@ export const alike = async (id, k, want, signal) =>
 
 export const byText = async (text, k, signal) => (await call("search", { ...post({ text, k }), signal })).json();
 
-export const explain = async (text, id) => (await call("explain", post({ text, id }))).json();
+export const explain = async (text, id, signal) => (await call("explain", { ...post({ text, id }), signal })).json();
 
 export async function byImage(file, k, want, signal) {
   const form = new FormData();

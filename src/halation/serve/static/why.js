@@ -80,17 +80,18 @@ function lay(frame, view, chosen) {
 }
 
 function chips(why, chosen) {
-  const most = Math.max(1e-12, ...(chosen.words || []).map(Math.abs));
+  const most = Math.max(1e-12, ...(chosen.words || []).map(Math.abs)); // of null it is 0
   const chip = (word, place) => {
-    const value = chosen.words ? chosen.words[place] : 0;
+    const looked = chosen.words && chosen.words[place] !== null; // otherwise nothing is known, which is not "nothing"
+    const value = looked ? chosen.words[place] : 0;
     const said = chosen.both ? number(value) : `${Math.round(100 * value)} %`;
-    const kind = chosen.both ? (value > 0 ? "for" : "against") : "look";
+    const kind = !looked ? "not-looked" : chosen.both ? (value > 0 ? "for" : "against") : "look";
     const meaning = chosen.both ? (Number(value.toFixed(3)) === 0 ? "changes nothing" : value > 0 ? "speaks for it" : "speaks against it") : "of the attention";
     const node = el(
       "li",
-      { class: `chip-word ${kind}`, title: `${word.word}: ${meaning}, ${said}` },
+      { class: `chip-word ${kind}`, title: looked ? `${word.word}: ${meaning}, ${said}` : `${word.word}: was not looked at` },
       el("span", { class: word.known ? "" : "unknown" }, word.word),
-      chosen.words && el("small", {}, said),
+      chosen.words && el("small", {}, looked ? said : "–"),
       !word.known && el("span", { class: "visually-hidden" }, " (not known to the model)"),
     );
     node.style.setProperty("--share", Math.abs(value) / most);
@@ -118,14 +119,20 @@ function facts(why) {
   return told.length > 0 && el("dl", {}, told.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-// the panel of one picture; `close` takes the sheet off the picture again
+// the panel of one picture; `close` takes the sheet off the picture again, and ends what is being asked
 export function makeWhy({ explain }) {
   const kept = new Map();
   let loosen = null;
+  let stop = null; // what is under way: the server need not finish it for nobody
 
-  const close = () => {
+  const uncover = () => {
     loosen?.();
     loosen = null;
+  };
+  const close = () => {
+    uncover();
+    stop?.abort();
+    stop = null;
   };
 
   function show(panel, frame, why) {
@@ -133,7 +140,7 @@ export function makeWhy({ explain }) {
     const body = el("div", {});
     const buttons = ways.map((way) => el("button", { class: "way", type: "button", "aria-pressed": "false", onclick: () => choose(way) }, way.name));
     function choose(way) {
-      close();
+      uncover();
       buttons.forEach((button, place) => button.setAttribute("aria-pressed", String(ways[place] === way)));
       body.replaceChildren(chips(why, way), el("p", { class: "legend" }, way.legend));
       loosen = lay(frame, why.view, way);
@@ -143,7 +150,7 @@ export function makeWhy({ explain }) {
       el("div", { class: "ways", role: "group", "aria-label": "What to show" }, buttons),
       body,
       ...[parts(why), facts(why)].filter(Boolean),
-      ...why.notes.map((note) => el("p", { class: "legend" }, sentence(note))),
+      ...[...why.notes, why.about_image_attention, why.about_text_attention].filter(Boolean).map((note) => el("p", { class: "legend" }, sentence(note))),
       el("p", { class: "visually-hidden", role: "status" }, "Explained."),
     );
     choose(ways[0]);
@@ -156,11 +163,13 @@ export function makeWhy({ explain }) {
       const ask = async () => {
         const key = JSON.stringify([text, hit.id]);
         panel.replaceChildren(el("p", { class: "legend", role: "status" }, "Looking again, with one part left out at a time …"));
+        stop = new AbortController();
         try {
-          if (!kept.has(key)) kept.set(key, await explain(text, hit.id));
+          if (!kept.has(key)) kept.set(key, await explain(text, hit.id, stop.signal));
           if (panel.isConnected) show(panel, frame, kept.get(key));
           panel.querySelector("button")?.focus({ preventScroll: true });
         } catch (error) {
+          if (error.name === "AbortError") return; // the panel is gone
           panel.replaceChildren(el("p", { class: "legend", role: "alert" }, error.message), button);
         }
       };

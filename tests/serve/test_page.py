@@ -482,3 +482,25 @@ def test_leaving_a_picture_ends_what_was_asked_about_it(opened: Open) -> None:
         page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "focused"),
+    [
+        ("/", {}, "query"),
+        ("/#token=none%20is%20asked%20for%20here", {}, "query"),  # the line a server with a token prints
+        ("/#results", {}, "results"),  # somebody was sent to another part of the page
+        ("/?q=star", {}, ""),  # the answer is what is wanted; / goes to the box
+        ("/", PHONE, ""),  # its keyboard would cover the page
+    ],
+)
+def test_the_box_waits_for_words_where_nothing_is_asked_yet(
+    opened: Open, path: str, options: dict[str, Any], focused: str
+) -> None:
+    page = opened(path, **options)
+    expect(page.locator(".tile, .card[data-id]").first).to_be_visible()
+    assert page.evaluate("document.activeElement.id") == focused
+    if focused == "query":
+        page.keyboard.type("blue star")
+        expect(page.locator("#query")).to_have_value("blue star")
+        expect(page.locator(".card[data-id]")).to_have_count(24)

@@ -270,3 +270,6 @@ if (token) {
 } else {
   fromAddress();
 }
+// where nothing is asked yet, the box waits for words; a phone would push its keyboard over the page
+const byTouchOnly = matchMedia("(hover: none) and (pointer: coarse)").matches;
+if (asked.kind === "home" && !location.hash && !byTouchOnly) query.focus({ preventScroll: true });

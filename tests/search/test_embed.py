@@ -11,7 +11,10 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from PIL import Image
 
 from halation import Gaussian, InputError
 from halation.build import open_run
-from halation.search import Embeddings, _embed, embed, make_index, open_search
+from halation.search import Embeddings, _close, _embed, embed, make_index, open_search
 from halation.search._journal import Writer, read_journal
 from halation.search._sources import open_source
 from halation.search._towers import Towers
@@ -215,6 +218,66 @@ def test_shards_make_what_one_process_makes(
     assert watch.seen == 40
     with pytest.raises(InputError, match=r"shard \(3, 3\) does not exist"):
         embed(run, photos, out, shard=(3, 3))
+
+
+def test_more_processes_with_nothing_left_to_do_leave_what_an_index_can_read(
+    run: Path, photos: Path, tmp_path: Path
+) -> None:
+    whole, out = embed(run, photos, tmp_path / "whole"), tmp_path / "emb"
+    embed(run, photos, out)
+    for index in range(2):
+        again = embed(run, photos, out, shard=(index, 2))
+        assert again.complete and again.sides["images"].parts == ("part-00000-of-00001",)  # the others are empty
+    assert_same(again, whole)
+    assert len(open_search(make_index(out, tmp_path / "idx")).text("a dog", 3).hits) == 3
+
+
+def test_parts_without_rows_that_a_manifest_names_are_no_damage(run: Path, photos: Path, tmp_path: Path) -> None:
+    side = embed(run, photos, tmp_path / "emb").sides["images"]
+    with Writer(side.folder / "part-00000-of-00002"):
+        pass
+    said = json.loads((tmp_path / "emb" / "manifest.json").read_text())
+    said["sides"]["images"]["parts"] += ["part-00000-of-00002"]  # as this program wrote them once
+    (tmp_path / "emb" / "manifest.json").write_text(json.dumps(said))
+    make_index(tmp_path / "emb", tmp_path / "idx")
+
+
+def test_a_shard_that_could_read_nothing_leaves_what_an_index_can_read(run: Path, tmp_path: Path) -> None:
+    names = [f"p{number}.png" for number in range(12)]
+    for name in names:
+        if zlib.crc32(name.encode()) % 2:
+            draw(tmp_path / "photos" / name, 1)
+        else:
+            (tmp_path / "photos").mkdir(exist_ok=True)
+            (tmp_path / "photos" / name).write_text("not a picture")
+    found = [embed(run, tmp_path / "photos", tmp_path / "emb", shard=(index, 2)) for index in range(2)][-1]
+    assert 0 < len(found.corrupt) < 12
+    make_index(found, tmp_path / "idx")
+
+
+def test_shards_end_one_after_the_other(
+    run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sees a picture that the other could not read: whoever writes last, the list it speaks of is there."""
+    inside, most = 0, 0
+    gate, listed = threading.Barrier(2, timeout=0.5), _close._listed
+
+    def watched(folder: Path, entries: Any) -> Any:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            gate.wait()  # lets both in at once, where nothing keeps one of them out
+        found = listed(folder, entries)
+        inside -= 1
+        return found
+
+    embed(run, photos, tmp_path / "emb")
+    monkeypatch.setattr(_close, "_listed", watched)
+    with ThreadPoolExecutor(2) as pool:
+        ended = [pool.submit(embed, run, photos, tmp_path / "emb", shard=(index, 2)) for index in range(2)]
+        assert all(one.result().complete for one in ended)
+    assert most == 1
 
 
 def test_two_processes_as_torchrun_starts_them(run: Path, photos: Path, tmp_path: Path) -> None:

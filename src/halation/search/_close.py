@@ -14,6 +14,7 @@ import torch
 import halation
 from halation._errors import InputError
 from halation._files import atomic_path, write_text
+from halation.search._alone import alone_in
 from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
 from halation.search._entries import Entry, Source, in_utf8, one_line
 from halation.search._fingerprint import fingerprint, sha256_of
@@ -75,7 +76,15 @@ def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str
 
 
 def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
-    """Write the lists and the manifest, if all that the source has is there; otherwise other shards are at work."""
+    """Write the lists and the manifest, if all that the source has is there; otherwise other shards are at work.
+
+    One process at a time: shards that end together could see different rows, and each would remove the other's list.
+    """
+    with alone_in(folder):
+        return _close(folder, source, said)
+
+
+def _close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
     sides = {side: _listed(folder / side, entries) for side, entries in source.entries.items()}
     if any(facts is None for facts in sides.values()):
         roots = tuple(map(Path, said["roots"]))
@@ -93,7 +102,7 @@ def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
     for side, facts in said["sides"].items():
         for old in (folder / side).glob("items-*.jsonl"):
             if old.name != facts["listing"]:
-                with contextlib.suppress(OSError):  # another shard was faster
+                with contextlib.suppress(OSError):  # where there is no lock, another shard was faster
                     old.unlink()
     return Embeddings.open(folder)
 
@@ -101,7 +110,8 @@ def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
 def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     """Write where each entry's row lies, in the order of the source; None where some have none yet."""
     journals = parts_of(folder)
-    at = {key: (part, row) for part, journal in enumerate(journals) for row, key in enumerate(journal.rows)}
+    filled = [journal for journal in journals if journal.rows]  # a shard with nothing left to do has no vectors
+    at = {key: (part, row) for part, journal in enumerate(filled) for row, key in enumerate(journal.rows)}
     lost: dict[tuple[str, str], str] = {}
     for fates in [*(journal.missed for journal in journals), *(journal.corrupt for journal in journals)]:
         lost.update({(name, stamp): why for name, (stamp, why) in fates.items()})
@@ -120,5 +130,5 @@ def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     if not (folder / listing).is_file() or sha256_of(folder / listing) != sha256:
         with atomic_path(folder / listing) as temporary, temporary.open("wb") as file:
             file.writelines(lines)
-    parts = [journal.folder.name for journal in journals]
+    parts = [journal.folder.name for journal in filled]
     return {"items": len(lines), "listing": listing, "sha256": sha256, "parts": parts, "corrupt": corrupt}

@@ -24,17 +24,13 @@ from halation._progress import Progress, silent
 from halation.gaussian import Gaussian
 from halation.index import Backend, HubnessKind, Index, Milvus
 from halation.index._milvus import drop_saved
+from halation.search._alone import alone_in
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
 from halation.search._fingerprint import sha256_of
 from halation.search._items import Known, write_items
 from halation.search._towers import SIMILARITIES
-
-try:
-    import fcntl
-except ImportError:  # not on this system: two writers are then the user's own affair
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
 
@@ -172,7 +168,7 @@ def _replacing(target: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             with contextlib.suppress(OSError):
                 target.rmdir()  # unless another process has put an index there meanwhile
         raise
-    with _alone(target) as alone:
+    with alone_in(target) as alone:
         before = _data_of(target)
         _publish(partial, data, said)
         for path in target.iterdir():
@@ -206,22 +202,6 @@ def _sync_below(folder: Path) -> None:
     for here, _, files in os.walk(folder):
         for path in (*(Path(here, name) for name in files), Path(here)):
             sync(path)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """One process at a time replaces what a folder holds; False where the system has no such lock."""
-    handle, locked = None, False
-    if fcntl is not None:
-        handle = os.open(folder, os.O_RDONLY)
-        with contextlib.suppress(OSError):  # some file systems of networks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            locked = True
-    try:
-        yield locked
-    finally:
-        if handle is not None:
-            os.close(handle)  # and with it the lock
 
 
 def _data_of(root: Path) -> str | None:

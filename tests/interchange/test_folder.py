@@ -92,6 +92,44 @@ def test_nothing_of_this_machine_is_given_away(tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
+@pytest.mark.parametrize("place", ["../private/{}", "below/../../private/{}", "~/private/{}", "C:\\private\\{}"])
+def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> None:
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("dog 1 0 0\ncat 0 1 0\n", encoding="utf-8")
+    features = place.format("efflite0")
+    run = write_run(
+        tmp_path / "run", f"text.vectors={vectors}", f"data.features='{features}'", "image.backbone=precomputed",
+        dims=(4, 0),
+    )  # fmt: skip
+    recipe = run / "config.toml"
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace(str(vectors), "vectors/glove.txt"), encoding="utf-8")
+    given = export_run(run, tmp_path / "given")
+    found = from_pretrained(given).recipe
+    assert (found.data.features, found.text.vectors) == ("efflite0", "glove.txt")
+    assert all(b"private" not in path.read_bytes() and b"vectors/" not in path.read_bytes() for path in given.iterdir())
+    card = (given / "README.md").read_text(encoding="utf-8")
+    for key in ("data.features", "text.vectors"):
+        assert f"{key} in config.toml named a place on the machine of training; its last name is left" in card
+
+
+def test_features_below_the_data_keep_their_place_and_the_card_says_nothing_of_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "data.features=features/efflite0", "image.backbone=precomputed", dims=(4, 0))
+    given = export_run(run, tmp_path / "given")
+    assert from_pretrained(given).recipe.data.features == "features/efflite0"
+    assert "on the machine of training" not in (given / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_model_in_a_folder_beside_this_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "bert").mkdir(parents=True)
+    for number, name in enumerate(("../bert", "models/bert")):
+        run = write_run(tmp_path / f"run{number}")
+        text = (run / "config.toml").read_text(encoding="utf-8")
+        (run / "config.toml").write_text(text.replace('name = ""', f'name = "{name}"', 1), encoding="utf-8")
+        with pytest.raises(InputError, match="a folder of this machine"):
+            export_run(run, tmp_path / "not")
+
+
 def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
     draw_scenes(tmp_path / "data", train=1, dev=24, test=1, seed=1)
     run = write_run(tmp_path / "run", f"data.features={tmp_path}/x")  # a place that changes: so does the fingerprint

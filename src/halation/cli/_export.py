@@ -46,10 +46,17 @@ def export(
         made = export_run(run, out, licence=licence)
     for path in sorted(made.iterdir()):
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
-    print(
-        "every graph gives what torch gives" if onnx else f'open it: halation.from_pretrained("{made}")',
-        file=sys.stderr,
-    )
+    if onnx:
+        _say_left_out(made)
+    said = "every graph gives what the model gives" if onnx else f'open it: halation.from_pretrained("{made}")'
+    print(said, file=sys.stderr)
+
+
+def _say_left_out(made: Path) -> None:
+    from halation._files import read_json
+
+    for what, why in read_json(made / "preprocess.json")["left_out"].items():
+        print(f"left out: {what}: {why}", file=sys.stderr)
 
 
 def _trec(run: Path, out: Path, data: Path, split: str, depth: int) -> None:

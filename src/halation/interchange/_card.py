@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,16 @@ _NEEDS = {
 }
 
 
-def model_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], licence: str) -> str:
-    """README.md of an exported run: front matter for the hub, then what people read."""
+def model_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], licence: str, cut: Sequence[str] = ()) -> str:
+    """README.md of an exported run: front matter for the hub, then what people read.
+
+    cut   settings of which only the last name is left, because they named places outside of the folder
+    """
     spread = _SIGMA if recipe.model.head in ("pcme", "pcmepp") else _POINT
     sections = [
         ("Use", _use(folder, recipe)),
         ("Figures", _figures(folder)),
-        ("Training", _training(recipe, about)),
+        ("Training", _training(recipe, about, cut)),
         ("Uncertainty", spread),
         ("Probabilities", _probabilities(folder)),
         ("Intended use", _INTENDED),
@@ -85,7 +88,7 @@ def _figures(folder: Path) -> str:
     return f"{chosen}\n\n{Report.from_json(path).to_markdown().strip()}"
 
 
-def _training(recipe: Recipe, about: Mapping[str, Any]) -> str:
+def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> str:
     weights = {name: term.weight for name, term in vars(recipe.loss).items() if term.weight}
     versions, model = about.get("versions", {}), recipe.model
     epochs, best = about.get("epochs", recipe.train.epochs), about.get("best_epoch", "?")
@@ -97,6 +100,7 @@ def _training(recipe: Recipe, about: Mapping[str, Any]) -> str:
         f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",
         "all settings: config.toml",
+        *(f"{key} in config.toml named a place on the machine of training; its last name is left" for key in cut),
     ]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import halation
@@ -16,6 +16,7 @@ from halation._files import read_json, write_text
 from halation.build import PROJECTION, Trained, open_run
 from halation.calibration import Trusts
 from halation.config import Recipe, read_recipe, to_toml
+from halation.encoders._words import GLOVE_50
 from halation.interchange._card import model_card
 from halation.interchange._whole import whole_folder
 from halation.search import fingerprint
@@ -38,7 +39,7 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     """Write a run as a folder in the form Hugging Face's hub has them; `from_pretrained` opens it.
 
     model.safetensors   the weights, byte for byte
-    config.toml         the recipe; places on this machine are cut to their last name
+    config.toml         the recipe; of places outside of the folder the last name is left, and the card says so
     config.json         the same for programs, with what a model needs beside it
     vocabulary.json     the words, numbered
     run.json            seed, versions, epochs
@@ -49,7 +50,7 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
         raise InputError(f"{licence!r} is no licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
     source = Path(run)
     open_run(source)  # an error before anything is written
-    recipe = _portable(read_recipe(source / _CONFIG))
+    recipe, cut = _portable(read_recipe(source / _CONFIG))
     about = read_json(source / "run.json") if (source / "run.json").is_file() else {}
     told = {key: about[key] for key in _TOLD if key in about}
     with whole_folder(out) as folder:
@@ -62,7 +63,7 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
         if (source / _CALIBRATION).is_file():
             trusts = Trusts.load(source / _CALIBRATION, fingerprint(source))
             dataclasses.replace(trusts, fingerprint=fingerprint(folder)).save(folder / _CALIBRATION)
-        write_text(folder / "README.md", model_card(folder, recipe, told, licence))
+        write_text(folder / "README.md", model_card(folder, recipe, told, licence, cut))
     return Path(out)
 
 
@@ -82,24 +83,37 @@ def from_pretrained(folder: str | os.PathLike[str]) -> Trained:
     raise InputError(f"{folder} does not exist; name a folder that halation export wrote")
 
 
-def _portable(recipe: Recipe) -> Recipe:
-    """The recipe without places of this machine."""
+def _portable(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
+    """The recipe without places outside of the folder, and the settings of which only the last name is left."""
     for name, key in ((recipe.image.name, "image.name"), (recipe.text.name, "text.name")):
-        if Path(name).is_absolute():
+        if name and (_outside(name) or Path(name).is_dir()):
             raise InputError(
                 f"{key} is {name}, a folder of this machine, which nobody else has; train with the model's name on the "
                 "hub to export the run"
             )
-    features, vectors = (_last(place) for place in (recipe.data.features, recipe.text.vectors))
-    return dataclasses.replace(
+    features, vectors = recipe.data.features, recipe.text.vectors
+    if _outside(features):  # what lies below the data's folder lies there for others too
+        features = _last(features)
+    if vectors != GLOVE_50:
+        vectors = _last(vectors)
+    cut = (("data.features", recipe.data.features, features), ("text.vectors", recipe.text.vectors, vectors))
+    changed = dataclasses.replace(
         recipe,
         data=dataclasses.replace(recipe.data, features=features),
         text=dataclasses.replace(recipe.text, vectors=vectors),
     )
+    return changed, tuple(key for key, before, after in cut if before != after)
+
+
+def _outside(place: str) -> bool:
+    """Whether a place lies elsewhere than below the folder it is read from, on any system."""
+    kinds = PurePosixPath(place), PureWindowsPath(place)
+    return place.startswith("~") or any(kind.is_absolute() or kind.drive or ".." in kind.parts for kind in kinds)
 
 
 def _last(place: str) -> str:
-    return Path(place).name if Path(place).is_absolute() else place
+    name = PureWindowsPath(place).name  # which reads both kinds of slashes
+    return "" if name == ".." else name
 
 
 def _config(recipe: Recipe, told: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run as ONNX graphs, each compared with torch before it is kept."""
+"""A run as ONNX graphs, each compared with the run's own model before it is kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +17,11 @@ from torch import Tensor, nn
 from halation._errors import HalationError, InputError, MissingExtra
 from halation._files import write_text
 from halation.build import Trained, open_run
-from halation.encoders import HubImage, HubText, WordsAndSentence
+from halation.encoders import Features, HubImage, HubText, Tokens, WordsAndSentence
 from halation.interchange._dense import CELLS
 from halation.interchange._describe import describe, how_to_prepare
-from halation.interchange._sides import Backbone, ImageSide, TextSide
+from halation.interchange._left_out import what_stays, why_no_backbone
+from halation.interchange._sides import Backbone, ImageSide, TextSide, both
 from halation.interchange._whole import whole_folder
 from halation.search._eyes import Eyes
 from halation.similarity import IndexedSimilarity
@@ -28,15 +30,20 @@ __all__ = ["OPSET", "TOLERANCE", "export_onnx"]
 
 OPSET = 17
 TOLERANCE = 1e-4
-"""How far a graph may be from torch, in any number it gives."""
+"""How far a graph may be from the model, in any number it gives."""
 
 _BATCH, _LENGTH = 2, 5  # of what a graph is traced with; both may be any afterwards
 
 
 class Graph(NamedTuple):
-    """What is traced, with what, and how its tensors are called; axis 0 is any batch, axis 1 of `long` any length."""
+    """What is traced, with what, and how its tensors are called; axis 0 is any batch, axis 1 of `long` any length.
+
+    model   the run's own way from the same inputs to the same outputs, which the graph must give: `module`, which is
+            traced, is a copy with other parts
+    """
 
     module: nn.Module
+    model: Callable[..., tuple[Tensor, ...]]
     inputs: dict[str, Tensor]
     outputs: tuple[str, ...]
     long: tuple[str, ...] = ()
@@ -54,13 +61,24 @@ def export_onnx(
     Each graph gives `mean` and `log_var` (log σ²; −inf where the model gives points), for any batch and any length of
     text. image.onnx takes pixels, or features where the run learnt from features; then backbone.onnx, which makes them
     of pixels, is beside it, where it is known what made them (`backbone`, `data` as in `halation.explain.explain`).
-    Of a run with a gist the detail is exported: what an index searches.
+    Of a run with a gist the detail is exported: what an index searches. What is left out, and why, stands in
+    preprocess.json under "left_out". A backbone that is named and cannot be exported is an error.
+
+    The folder appears when every graph gives what the run's own model gives, within `TOLERANCE`.
     """
-    trained = (run if isinstance(run, Trained) else open_run(run)).in_detail()
+    whole = run if isinstance(run, Trained) else open_run(run)
+    trained = whole.in_detail()
     runtime = _runtime()
     similarity = _check(trained)
     eyes = Eyes(trained, backbone, None if data is None else Path(data))
-    graphs = {"image": _image(trained), "text": _text(trained), **_backbone(eyes)}
+    left_out = what_stays(whole)
+    graphs = {"image": _image(trained), "text": _text(trained)}
+    try:
+        graphs |= _backbone(eyes)
+    except HalationError as error:
+        if backbone is not None:
+            raise
+        left_out["backbone.onnx"] = why_no_backbone(eyes, error)
     with whole_folder(out) as folder:
         files: dict[str, Any] = {}
         for name, graph in graphs.items():
@@ -70,6 +88,7 @@ def export_onnx(
             files[name] = {"file": path.name, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
         text, model = trained.model.text.backbone, trained.recipe.model
         told = describe(eyes, files, text, similarity, OPSET, model.dim or _width(graphs["image"]))
+        told["left_out"] = left_out
         write_text(folder / "preprocess.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
         shutil.copyfile(trained.folder / "vocabulary.json", folder / "vocabulary.json")
     return Path(out)
@@ -105,14 +124,18 @@ def _image(trained: Trained) -> Graph:
     side: Any = trained.model.image
     eyes = Eyes(trained)
     module = ImageSide(side, eyes.on_features)
+
+    def model(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return both(trained.model.images(Features(taken, cells) if eyes.on_features else taken))
+
     if not eyes.on_features:
         size = _prepared(side.backbone)
-        return Graph(module, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
+        return Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
     inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
     if side.backbone.local_dim:
         inputs["cells"] = torch.rand(_BATCH, CELLS, side.backbone.local_dim)
     fixed = bool(side.backbone.grid)  # a coarser grid is made of a square of known size
-    return Graph(module, inputs, ("mean", "log_var"), () if fixed else ("cells",))
+    return Graph(module, model, inputs, ("mean", "log_var"), () if fixed else ("cells",))
 
 
 def _text(trained: Trained) -> Graph:
@@ -122,22 +145,27 @@ def _text(trained: Trained) -> Graph:
     inputs = {"ids": ids, "mask": mask}
     if isinstance(side.backbone, WordsAndSentence):
         inputs["sentence"] = torch.nn.functional.normalize(torch.rand(_BATCH, 384), dim=1)
-    return Graph(TextSide(side), inputs, ("mean", "log_var"), ("ids", "mask"))
+
+    def model(*tokens: Tensor) -> tuple[Tensor, Tensor]:
+        return both(trained.model.captions(Tokens(*tokens)))
+
+    return Graph(TextSide(side), model, inputs, ("mean", "log_var"), ("ids", "mask"))
 
 
 def _backbone(eyes: Eyes) -> dict[str, Graph]:
-    """What makes features of pixels; nothing where the run takes pixels itself, or where nobody knows what it was."""
+    """What makes features of pixels; nothing where the run takes pixels itself; an error where nobody knows it."""
     if not eyes.on_features:
         return {}
-    try:
-        network = eyes.network
-        size = _prepared(network)
-    except HalationError:
-        return {}
+    network = eyes.network
+    size = _prepared(network)
     cells = bool(eyes.trained.model.image.backbone.local_dim)  # type: ignore[union-attr]
     module = Backbone(network, eyes.projection, cells)
+
+    def model(pixels: Tensor) -> tuple[Tensor, ...]:
+        return module.seen(network(pixels))  # by the network as it is
+
     outputs = ("pooled", "cells") if cells else ("pooled",)
-    return {"backbone": Graph(module, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
+    return {"backbone": Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
 
 
 def _prepared(network: Any) -> int:
@@ -169,16 +197,18 @@ def _write(graph: Graph, path: Path) -> None:
 
 
 def _compare(runtime: Any, graph: Graph, path: Path) -> None:
-    """Run the graph on batches and lengths it was not traced with; an error where it is not what torch gives."""
+    """Run the graph on batches and lengths it was not traced with; an error where it is not what the model gives."""
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for batch, length in ((1, 1), (3, 9)):
         inputs = {name: _other(name, x, batch, length, graph) for name, x in graph.inputs.items()}
         with torch.no_grad():
-            expected = graph.module(*inputs.values())
+            expected = graph.model(*inputs.values())
         given = session.run(None, {name: x.numpy() for name, x in inputs.items()})
         for name, ours, theirs in zip(graph.outputs, expected, given, strict=True):
             if not torch.allclose(ours, torch.from_numpy(theirs), atol=TOLERANCE, rtol=TOLERANCE):
-                raise HalationError(f"{path.name}: {name} of the graph differs from torch's; please report this model")
+                raise HalationError(
+                    f"{path.name}: {name} of the graph differs from the model's; nothing was written, please report it"
+                )
 
 
 def _other(name: str, like: Tensor, batch: int, length: int, graph: Graph) -> Tensor:

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from halation.data import Projection
+from halation.encoders import Encoded
 from halation.encoders._features import Features, Tokens
 from halation.gaussian import Gaussian
 from halation.interchange._dense import dense
 
-__all__ = ["Backbone", "ImageSide", "TextSide"]
+__all__ = ["Backbone", "ImageSide", "TextSide", "both"]
 
 
 class ImageSide(nn.Module):
@@ -25,7 +26,7 @@ class ImageSide(nn.Module):
 
     def forward(self, pixels: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
         taken = Features(pixels, cells) if self.on_features else pixels
-        return _both(self.encoder(taken))
+        return both(self.encoder(taken))
 
 
 class TextSide(nn.Module):
@@ -37,7 +38,7 @@ class TextSide(nn.Module):
         self.eval()
 
     def forward(self, ids: Tensor, mask: Tensor, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return _both(self.encoder(Tokens(ids, mask, sentence)))
+        return both(self.encoder(Tokens(ids, mask, sentence)))
 
 
 class Backbone(nn.Module):
@@ -53,13 +54,17 @@ class Backbone(nn.Module):
         self.eval()
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        seen: Features = self.network(pixels)
+        return self.seen(self.network(pixels))
+
+    def seen(self, seen: Features) -> tuple[Tensor, ...]:
+        """What a network saw → what the image side takes."""
         if not self.cells or seen.local is None:
             return (seen.pooled,)
         return seen.pooled, seen.local if self.projection is None else self.projection(seen.local)
 
 
-def _both(gaussian: Gaussian) -> tuple[Tensor, Tensor]:
-    """A point has no variance: log 0 = −∞, so that exp gives the 0 it has."""
+def both(gaussian: Encoded) -> tuple[Tensor, Tensor]:
+    """Mean and log σ². A point has no variance: log 0 = −∞, so that exp gives the 0 it has."""
+    assert isinstance(gaussian, Gaussian)  # others have no mean, and were refused
     log_var = gaussian.log_var
     return gaussian.mean, torch.full_like(gaussian.mean, -torch.inf) if log_var is None else log_var

@@ -14,8 +14,20 @@ Table = tuple[str, list[str], list[list[str]]]
 
 
 def tables(measured: Sequence[Measured]) -> Iterator[Table]:
-    """Title, header and rows of each."""
-    yield (
+    """Title, header and rows of each; that by how many answer only where it is known how many do."""
+    yield _probabilities(measured)
+    yield _galleries(measured)
+    yield _does_anything_match(measured)
+    if any(one.by_truth for one in measured):
+        yield _by_truth(measured)
+    yield _thresholds(measured)
+    yield _sets(measured)
+    yield _fifths(measured)
+    yield _words(measured)
+
+
+def _probabilities(measured: Sequence[Measured]) -> Table:
+    return (
         f"Match probability of each query's {TOP} best, half of the queries without a match",
         ["", "ECE", "95 % of draws of images", "Brier", "skill over the base rate"],
         [
@@ -30,7 +42,10 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
             for row in one.probabilities
         ],
     )
-    yield (
+
+
+def _galleries(measured: Sequence[Measured]) -> Table:
+    return (
         "ECE in galleries of another size",
         ["", "items", "share of candidates that match", "not corrected", "corrected"],
         [
@@ -39,7 +54,10 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
             for row in one.galleries
         ],
     )
-    yield (
+
+
+def _does_anything_match(measured: Sequence[Measured]) -> Table:
+    return (
         "Does anything match? Queries with a match, among its like or alone, against the same with none",
         [
             "",
@@ -53,23 +71,31 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
         ],
         [_abstention(one, row) for one in measured for row in one.abstention],
     )
-    if any(one.by_truth for one in measured):
-        yield (
-            "The statistic chosen, by how many items answer the query",
-            ["", "items", "queries", "AUROC among its like", "alone"],
-            [
-                [one.title, _span(row["low"], row["high"]), f"{row['queries']:,}"]
-                + [f"{row[name]:.3f}" for name in ("auroc, among its like", "auroc, alone")]
-                for one in measured
-                for row in one.by_truth
-            ],
-        )
-    yield (
+
+
+def _by_truth(measured: Sequence[Measured]) -> Table:
+    return (
+        "The statistic chosen, by how many items answer the query",
+        ["", "items", "queries", "AUROC among its like", "alone"],
+        [
+            [one.title, _span(row["low"], row["high"]), f"{row['queries']:,}"]
+            + [f"{row[name]:.3f}" for name in ("auroc, among its like", "auroc, alone")]
+            for one in measured
+            for row in one.by_truth
+        ],
+    )
+
+
+def _thresholds(measured: Sequence[Measured]) -> Table:
+    return (
         "The threshold chosen on dev for 90 % precision, on test",
         ["", "taken out", "match", "statistic", "precision", "answered", "of those with a match"],
         [_threshold(one, row) for one in measured for row in one.thresholds],
     )
-    yield (
+
+
+def _sets(measured: Sequence[Measured]) -> Table:
+    return (
         "Conformal sets over image-level splits of the test split",
         ["", "level", "coverage", "sd over splits", "items in the set", "at least one match", "threshold from dev"],
         [
@@ -86,7 +112,10 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
             for row in one.sets
         ],
     )
-    yield (
+
+
+def _fifths(measured: Sequence[Measured]) -> Table:
+    return (
         "The same by fifth of the query's uncertainty, coverage (items)",
         ["", "level", "most certain", "2", "3", "4", "least certain"],
         [
@@ -97,7 +126,10 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
             if row["fifths"]
         ],
     )
-    yield (
+
+
+def _words(measured: Sequence[Measured]) -> Table:
+    return (
         "What the words mean on the test split",
         ["", "word", "queries", "items that answer, mean", "median", "items in the 90 % set"],
         [

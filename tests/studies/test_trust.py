@@ -1,0 +1,37 @@
+"""The page of the trust study is what its numbers say."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halation.studies._trust_measure import Measured
+from halation.studies._trust_tables import page, tables
+
+STUDIES = Path(__file__).resolve().parents[2] / "docs" / "studies"
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((STUDIES / "trust.json").read_text(encoding="utf-8"))
+    for part in found["measured"]:
+        for row in part["abstention"]:
+            row["dev"] = math.nan if row["dev"] is None else row["dev"]  # JSON has no NaN
+    return found
+
+
+def test_the_page_of_the_docs_is_made_of_its_numbers(document: dict[str, Any]) -> None:
+    measured = [Measured(**part) for part in document["measured"]]
+    made = page(measured, document["caught"], document["splits"])
+    assert made == (STUDIES / "trust.md").read_text(encoding="utf-8")
+
+
+def test_how_many_answer_is_told_only_where_it_is_known(document: dict[str, Any]) -> None:
+    measured = [Measured(**part) for part in document["measured"]]
+    without = [one for one in measured if not one.by_truth]
+    titles = [[title for title, _, _ in tables(some)] for some in (measured, without)]
+    assert without and set(titles[0]) - set(titles[1]) == {"The statistic chosen, by how many items answer the query"}

@@ -1,4 +1,4 @@
-"""Runs made without training: a recipe's model as it is drawn, in a run's folder."""
+"""Runs made without training: a recipe's model as it is drawn, in a folder. And `halation …` as a function."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from halation._tensors import save_tensors
 from halation.build import build_model
+from halation.cli import main
 from halation.config import parse_recipe, to_toml
 from halation.encoders import Vocabulary
 from layouts import captions_of
@@ -29,6 +30,15 @@ dim = 8
 [loss.infonce]
 weight = 1.0
 """
+
+
+def halation(*arguments: object) -> int:
+    """`halation …` in this process: the code it ends with."""
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
 
 
 def write_run(

@@ -8,17 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from halation.cli import main
 from layouts import draw, write_flickr8k
-from runs import write_run
-
-
-def halation(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+from runs import halation, write_run
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from halation.build import train_recipe
-from halation.cli import main
 from halation.config import read_recipe
 from halation.training import Run
 from layouts import draw, write_flickr8k, write_hub
+from runs import halation
 
 RECIPE = """
 name = "tiny"
@@ -34,14 +34,6 @@ epochs = 1
 batch_size = 16
 warmup = 1
 """
-
-
-def halation(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 @pytest.fixture(scope="session")

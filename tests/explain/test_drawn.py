@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from halation.cli import main
 from halation.explain import Explanation, explain
 from halation.explain._heat import influenced, lit, seen_part
 from halation.explain._shown import panels, shades
+from halation.search import Search, embed, make_index
+from runs import halation
 
 from .conftest import TEXT
 
@@ -28,14 +29,6 @@ HOSTILE = """red <script>window.broken=1</script> "dog" 'grass' & $x^2$ <img/src
 @pytest.fixture(scope="module")
 def hostile(run_of: RunOf, picture: Path) -> Explanation:
     return explain(run_of("gist"), picture, HOSTILE)
-
-
-def at_the_prompt(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 def test_light_falls_where_the_head_looks() -> None:
@@ -113,17 +106,17 @@ def test_the_verb_prints_draws_and_gives_json(
     run_of: RunOf, picture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, asked = run_of("pcme csd"), ("--image", picture, "--text", TEXT)
-    assert at_the_prompt("explain", run, *asked, "-o", tmp_path / "a.png", "-o", tmp_path / "a.html") == 0
+    assert halation("explain", run, *asked, "-o", tmp_path / "a.png", "-o", tmp_path / "a.html") == 0
     said = capsys.readouterr()
     for words in ("distance of the means", "spread of the image", "spread of the text", "score", "halation calibrate"):
         assert words in said.out
     assert "a.png" in said.err and (tmp_path / "a.png").is_file() and (tmp_path / "a.html").is_file()
-    assert at_the_prompt("explain", run, *asked, "--json") == 0
+    assert halation("explain", run, *asked, "--json") == 0
     assert json.loads(capsys.readouterr().out)["text"] == TEXT
     for wrong, why in ((tmp_path / "a.pdf", ".png or .html"), (tmp_path / "no" / "a.png", "existing folder")):
-        assert at_the_prompt("explain", run, *asked, "-o", wrong) == 2
+        assert halation("explain", run, *asked, "-o", wrong) == 2
         assert why in capsys.readouterr().err
-    assert at_the_prompt("explain", run, "--image", tmp_path / "no.png", "--text", TEXT) == 2
+    assert halation("explain", run, "--image", tmp_path / "no.png", "--text", TEXT) == 2
     assert "does not exist" in capsys.readouterr().err
 
 
@@ -211,12 +204,10 @@ def test_an_image_like_its_text_is_no_negative_distance_away() -> None:
 def test_an_index_named_at_the_prompt_is_closed(
     run_of: RunOf, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import halation.search
-
     run, closed = run_of("pcme"), list[bool]()
-    halation.search.embed(run, picture.parent, tmp_path / "embedded", side="images")
-    index = halation.search.make_index(tmp_path / "embedded", tmp_path / "index")
-    close = halation.search.Search.close
-    monkeypatch.setattr(halation.search.Search, "close", lambda search: closed.append(True) or close(search))
-    assert at_the_prompt("explain", run, "--image", picture, "--text", "a red dog", "--index", index) == 0
+    embed(run, picture.parent, tmp_path / "embedded", side="images")
+    index = make_index(tmp_path / "embedded", tmp_path / "index")
+    close = Search.close
+    monkeypatch.setattr(Search, "close", lambda search: closed.append(True) or close(search))
+    assert halation("explain", run, "--image", picture, "--text", "a red dog", "--index", index) == 0
     assert closed == [True]

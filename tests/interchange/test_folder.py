@@ -14,21 +14,13 @@ import halation
 from halation._errors import InputError
 from halation.build import open_run
 from halation.calibration import Trusts
-from halation.cli import main
 from halation.data import Projection, draw_scenes
 from halation.evaluation import evaluate
 from halation.interchange import export_run, export_trec, from_pretrained
 from halation.search import calibrate_run, fingerprint
 from layouts import write_flickr8k
+from runs import halation as cli
 from runs import write_run
-
-
-def cli(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from halation.cli import main
 from layouts import write_flickr8k
-from runs import write_run
+from runs import halation, write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "report.md").read_text(encoding="utf-8")
@@ -23,8 +21,7 @@ def test_the_command_and_the_example_of_the_page_run(tmp_path: Path, monkeypatch
         write_run(tmp_path / "runs" / name)
     write_flickr8k(tmp_path / "flickr8k")
     (command,) = re.findall(r"^\$ halation (.+)$", PAGE, re.MULTILINE)
-    with contextlib.suppress(SystemExit):
-        main(shlex.split(command))
+    assert halation(*shlex.split(command)) == 0
     assert (tmp_path / "report" / "index.html").is_file()
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     known: dict[str, object] = {}

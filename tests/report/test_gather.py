@@ -12,7 +12,6 @@ import pytest
 
 from halation import InputError, metrics
 from halation.build import open_run
-from halation.cli import main
 from halation.data import Dataset, Photos, read_scenes
 from halation.evaluation import evaluate
 from halation.gaussian import Gaussian
@@ -22,17 +21,9 @@ from halation.report._thumbnails import thumbnails
 from halation.search import calibrate_run
 from halation.semantics import caption_relevance
 from layouts import write_cub, write_flickr8k, write_precomp
-from runs import TINY, write_run
+from runs import TINY, halation, write_run
 
 Gathered = tuple[Facts, Dataset]
-
-
-def halation(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 def test_the_measures_are_those_of_evaluate(gathered: Gathered, runs: tuple[Path, Path], world: Path) -> None:

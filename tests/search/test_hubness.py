@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,11 @@ import pytest
 from halation import Gaussian, InputError
 from halation.build import open_run
 from halation.calibration import Trusts, fit_trust
-from halation.cli import main
 from halation.search import Search, embed, make_index, open_search
 from halation.search._verdict import judged
 from halation.similarity import l2
 from judged_worlds import points
+from runs import halation as cli
 
 QUERIES = ("a red dog on the grass", "two cats", "a blue bus on the street", "the green bird", "a horse by the sea")
 
@@ -97,8 +96,7 @@ def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() 
 
 def test_the_command_takes_it_and_its_mistakes_are_said(embedded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def halation(*arguments: Any) -> str:
-        with contextlib.suppress(SystemExit):
-            main([*map(str, arguments)])
+        cli(*arguments)
         return capsys.readouterr().err
 
     out = embedded / "by_command"

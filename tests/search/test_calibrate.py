@@ -13,7 +13,6 @@ import pytest
 from halation import InputError
 from halation.build import open_run, train_recipe
 from halation.calibration import Trusts
-from halation.cli import main
 from halation.config import read_recipe
 from halation.data import draw_scenes, read_scenes
 from halation.search import calibrate_run, fingerprint, judge
@@ -21,18 +20,12 @@ from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
 from halation.semantics import caption_relevance
 from halation.studies import trust as trust_study
+from halation.studies._jobs import digest
+from runs import halation
 from worlds import RECIPE, write_world
 
 SIZES = {"train": 120, "dev": 60, "test": 60}
 GAUSSIANS = ("model.head='pcmepp'", "loss.infonce.weight=1", "loss.csd.weight=1", "loss.kl.weight=0.1")
-
-
-def halation(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +176,8 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
         ("scenes", "t2i"), ("scenes", "i2t"), ("Flickr8k", "t2i"), ("Flickr8k", "i2t"),
     ]  # fmt: skip
     for one in document["measured"]:
+        measured = read_recipe((tmp_path / "run" if one["world"] == "scenes" else trained) / "config.toml")
+        assert (one["recipe"], one["seed"], one["digest"]) == (measured.name, 0, digest(measured))
         assert all(0.75 < row["coverage"] <= 1 for row in one["sets"])
         assert sum(row["chosen"] for row in one["abstention"]) == len(one["thresholds"]) / 2
     assert document["measured"][2]["galleries"][-1]["gallery"] == sum(SIZES.values())

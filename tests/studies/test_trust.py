@@ -1,4 +1,7 @@
-"""The page of the trust study is what its numbers say."""
+"""The trust study: its page is what its numbers say, and these are of the recipes as they are.
+
+The study itself is run in search/test_calibrate.py.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from halation.config import read_recipe
+from halation.studies._jobs import digest
 from halation.studies._trust_measure import Measured
 from halation.studies._trust_tables import page, tables
 
@@ -35,3 +40,11 @@ def test_how_many_answer_is_told_only_where_it_is_known(document: dict[str, Any]
     without = [one for one in measured if not one.by_truth]
     titles = [[title for title, _, _ in tables(some)] for some in (measured, without)]
     assert without and set(titles[0]) - set(titles[1]) == {"The statistic chosen, by how many items answer the query"}
+
+
+def test_what_is_kept_is_of_todays_recipes(document: dict[str, Any]) -> None:
+    for one in document["measured"]:
+        place = f"trust.json, {one['world']} {one['direction']}"
+        assert "digest" in one, f"{place}: of which recipe it is was not written down; run halation study trust again"
+        today = digest(read_recipe(one["recipe"], [f"train.seed={one['seed']}"]))
+        assert one["digest"] == today, f"{place}: of an earlier {one['recipe']}; run halation study trust again"

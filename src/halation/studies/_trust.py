@@ -26,6 +26,7 @@ from halation.relevance import Direction, read_flickr8k_judgements
 from halation.search import NEAR, judge
 from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
+from halation.studies._jobs import digest
 from halation.studies._trust_measure import Measured, abstaining, by_truth, galleries, probabilities, sets, words
 from halation.studies._trust_plots import abstention_plot, sets_plot
 from halation.studies._trust_tables import page, tables
@@ -115,17 +116,17 @@ def _world(
     progress: Progress,
 ) -> list[Measured]:
     dev, test = (judge(trained, part, progress=progress) for part in parts)
-    _, before = naive(trained.recipe)
-    kl = trained.recipe.loss.kl.weight
-    about = f"{trained.recipe.name}, seed {trained.recipe.train.seed}, {trained.recipe.train.epochs} epochs, KL {kl:g}"
+    recipe = trained.recipe
+    about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
+    _, before = naive(recipe)
     found = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:
         here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
         first = next(iter(here.values()))
         fitted = fit_trust(first[0], before=before)
-        one = Measured(name, side, about, fitted.trust.chosen)
+        one = Measured(name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.trust.chosen)
         one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
         bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
         one.galleries = galleries(fitted.trust.calibration, first[1], bigger, TOP)

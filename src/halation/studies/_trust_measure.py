@@ -44,6 +44,9 @@ class Measured:
     world: str
     direction: str
     about: str
+    recipe: str  # by name, with its seed: what was measured can be looked at again
+    seed: int
+    digest: str  # of that recipe as it was when the run was trained
     chosen: str
     probabilities: list[Row] = field(default_factory=list)
     galleries: list[Row] = field(default_factory=list)

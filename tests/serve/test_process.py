@@ -100,6 +100,12 @@ def test_fifty_clients_get_answers_while_the_index_changes_and_the_server_ends(
         server.ask("anybody there?")
 
 
+def test_ctrl_c_is_how_it_ends_and_no_failure(start: Start) -> None:
+    server = start()
+    assert server.ask("a red star").status_code == 200
+    assert server.end(signal.SIGINT) == (0, "")
+
+
 def test_a_killed_server_starts_again_on_the_same_index_and_port(start: Start) -> None:
     server = start()
     before = [server.ask(text).json()["hits"] for text in QUERIES]

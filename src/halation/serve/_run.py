@@ -80,14 +80,15 @@ async def _serve(
     with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):  # Windows; not the main thread
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises the signal again when all is done; a server that was asked to end and did has not failed
-    before = signal.signal(signal.SIGTERM, lambda *_: None) if _in_main_thread() else None
+    ends = (signal.SIGINT, signal.SIGTERM) if _in_main_thread() else ()
+    before = [(each, signal.signal(each, lambda *_: None)) for each in ends]
     told = loop.create_task(announce())
     try:
         await server.serve(sockets=[listening])
     finally:
         told.cancel()
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for each, handler in before:
+            signal.signal(each, handler)
 
 
 async def _reload(live: Live) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from halation import InputError
+from halation._tensors import load_tensors, save_tensors
 from halation.build import open_run, train_recipe
 from halation.calibration import Trusts
 from halation.config import read_recipe
@@ -123,11 +125,59 @@ def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
 )
 def test_without_calibration_one_would_have_said(tmp_path: Path, settings: list[str], words: str) -> None:
     (tmp_path / "toy.toml").write_text(RECIPE)
-    told, function = naive(read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]))
-    assert words in told
+    told, function = naive(read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]), {})
+    assert words in told and "the run learnt" not in told
     p = function(np.array([[-0.1, -0.5, -2.0], [0.0, -1.0, -9.0]], dtype=np.float32))
     assert ((p >= 0) & (p <= 1)).all()
     assert (np.diff(p, axis=1) <= 0).all()
+
+
+SAID = {
+    "soft_contrastive": (
+        ["model.head='pcme'"],
+        {"scale": 2.5, "shift": 1.25},
+        lambda s: 1 / (1 + math.exp(2.5 * math.sqrt(-s) - 1.25)),
+        "σ(1.25 − 2.5·distance)",
+    ),
+    "csd": (
+        ["model.head='pcmepp'"],
+        {"scale": 2.5, "shift": 1.25},
+        lambda s: 1 / (1 + math.exp(-2.5 * s - 1.25)),
+        "σ(1.25 − 2.5·CSD)",
+    ),
+    "sigmoid": ([], {"scale": 4.0, "shift": -1.5}, lambda s: 1 / (1 + math.exp(1.5 - 4 * s)), "σ(4·score − 1.5)"),
+    "infonce": (
+        [],
+        {"temperature": 0.2},
+        lambda s: math.exp(s / 0.2) / sum(math.exp(x / 0.2) for x in (-0.1, -0.5, -2.0)),
+        "temperature 0.2",
+    ),
+}
+
+
+@pytest.mark.parametrize("term", SAID)
+def test_what_one_would_have_said_is_at_what_the_run_learnt(tmp_path: Path, term: str) -> None:
+    settings, learnt, expected, words = SAID[term]
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    recipe = read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings, f"loss.{term}.weight=1"])
+    told, function = naive(recipe, {term: learnt})
+    assert words in told and "the run learnt" in told
+    scores = [-0.1, -0.5, -2.0]
+    np.testing.assert_allclose(function(np.array([scores])), [[expected(score) for score in scores]], rtol=1e-6)
+    assert "the recipe's first" in naive(recipe, {})[0]
+
+
+def test_calibrating_says_whether_before_is_at_what_was_learnt(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learnt = open_run(run).learnt["csd"]
+    assert halation("calibrate", run, "--data", data) == 0
+    kept = capsys.readouterr().out
+    assert f"before: σ({learnt['shift']:.4g} − {learnt['scale']:.4g}·CSD)" in kept and "the run learnt" in kept
+    save_tensors(run / "model.safetensors", load_tensors(run / "model.safetensors"))  # a run of before they were kept
+    assert halation("calibrate", run, "--data", data) == 0
+    first = capsys.readouterr().out
+    assert "before: σ(5 − 5·CSD)" in first and "at the recipe's first scale and shift" in first
 
 
 @pytest.mark.parametrize(

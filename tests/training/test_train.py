@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from halation._errors import InputError
-from halation._tensors import load_tensors
-from halation.build import open_run, train_recipe
+from halation._tensors import load_tensors, save_tensors
+from halation.build import build_objective, open_run, train_recipe
 from halation.config import parse_recipe
 from halation.training import Run, TrainingStopped
 
@@ -98,8 +98,92 @@ def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recip
 
 
 def same_weights(a: Path, b: Path) -> bool:
+    """Of the model, and of the loss beside it."""
     one, two = load_tensors(a / "model.safetensors"), load_tensors(b / "model.safetensors")
-    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+    alike = one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+    learnt = Run(a).learnt()
+    return alike and bool(learnt) and learnt == Run(b).learnt()
+
+
+LEARNT = {
+    "infonce": (["loss.infonce.weight=1"], {"temperature": 0.07}),
+    "sigmoid": (["loss.sigmoid.weight=1"], {"scale": 10.0, "shift": -10.0}),
+    "soft_contrastive": (["loss.soft_contrastive.weight=1", "model.head=pcme"], {"scale": 15.0, "shift": 15.0}),
+    "csd": (["loss.csd.weight=1", "model.head=pcmepp"], {"scale": 5.0, "shift": 5.0}),
+    "spread": (["loss.spread.weight=1", "model.head=pcme"], {"scale": 50.0}),
+}
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+@pytest.mark.parametrize("term", LEARNT)
+def test_what_a_loss_learns_is_kept_with_the_weights_of_the_same_moment(
+    term: str, ema: float, world: Path, recipe_text: str, tmp_path: Path
+) -> None:
+    settings, first = LEARNT[term]
+    recipe = parse_recipe(recipe_text, ["loss.infonce.weight=0", *settings, f"train.ema={ema}"])
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what.startswith("epoch 2/"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # what the first epoch left: its weights, and all of it in the checkpoint
+        train_recipe(recipe, world, tmp_path / "run", progress=stop)
+    trained, packed = open_run(tmp_path / "run"), load_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    objective = build_objective(recipe, trained.model, trained.open(world, "train"))
+    names = [name for name, p in objective.named_parameters() if p.requires_grad]
+    place = {name: f"average.{number}" if ema else f"weights.{name}" for number, name in enumerate(names)}
+    own = {name.rsplit(".", 1)[-1]: float(packed[place[name]]) for name in names if name.startswith(f"terms.{term}.")}
+    expected = dict(own)
+    if "log_scale" in own:
+        rate = math.exp(expected.pop("log_scale"))
+        expected |= {"temperature": 1 / rate} if term == "infonce" else {"scale": rate}
+    assert trained.learnt == {term: pytest.approx(expected, rel=1e-6)}
+    assert trained.learnt[term].keys() == first.keys()
+    assert all(abs(trained.learnt[term][key] - value) > 1e-5 for key, value in first.items())  # it has learnt
+
+
+def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(recipe_text, ["train.epochs=60", "train.patience=2", "train.lr=0.05", "train.unit=images"])
+    seen: dict[int, float] = {}
+
+    def look(what: str, done: int, total: int) -> None:
+        epoch = int(what.removeprefix("epoch ").split("/")[0]) - 1
+        if done == 1 and epoch:
+            packed = load_tensors(tmp_path / "run" / "checkpoint.safetensors")
+            seen[epoch - 1] = float(packed["weights.terms.infonce.log_scale"])
+
+    place = train_recipe(recipe, world, tmp_path / "run", progress=look)
+    assert place.best_epoch in seen and len(set(seen.values())) == len(seen)
+    kept = Run(tmp_path / "run").learnt()["infonce"]["temperature"]
+    assert kept == pytest.approx(math.exp(-seen[place.best_epoch]), rel=1e-6)
+
+
+def test_a_run_that_did_not_keep_what_its_loss_learnt_opens_all_the_same(
+    world: Path, recipe_text: str, tmp_path: Path
+) -> None:
+    train_recipe(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
+    weights = tmp_path / "run" / "model.safetensors"
+    assert open_run(tmp_path / "run").learnt
+    save_tensors(weights, load_tensors(weights))  # as it was written before
+    assert open_run(tmp_path / "run").learnt == {}
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ("no JSON", "its header is not one halation writes"),
+        ('{"learnt": 5}', "its header is not one halation writes"),
+        ('{"learnt": {"infonce": {"temperature": NaN}}}', "learnt of infonce.temperature is no number"),
+        ('{"learnt": {"magic": {"scale": 1}}}', "loss.magic; config.toml beside it knows no such thing"),
+        ('{"learnt": {"infonce": {"scale": 1}}}', "loss.infonce.scale; config.toml beside it knows no such thing"),
+    ],
+)
+def test_a_header_that_was_edited_is_named(note: str, said: str, world: Path, recipe_text: str, tmp_path: Path) -> None:
+    train_recipe(parse_recipe(recipe_text, ["train.epochs=1", "train.unit=images"]), world, tmp_path / "run")
+    weights = tmp_path / "run" / "model.safetensors"
+    save_tensors(weights, load_tensors(weights), note)
+    with pytest.raises(InputError, match=said):
+        open_run(tmp_path / "run")
 
 
 def command(*arguments: object) -> list[str]:

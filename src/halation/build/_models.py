@@ -279,9 +279,7 @@ def _daa(recipe: Recipe) -> nn.Module:
 
 _TERMS: dict[str, Callable[[Recipe], nn.Module]] = {
     "infonce": lambda recipe: training.InfoNCE(recipe.loss.infonce.temperature),
-    "sigmoid": lambda recipe: training.Scored(
-        losses.SigmoidPairwise(recipe.loss.sigmoid.scale, recipe.loss.sigmoid.shift)
-    ),
+    "sigmoid": lambda recipe: training.Sigmoid(recipe.loss.sigmoid.scale, recipe.loss.sigmoid.shift),
     "triplet": lambda recipe: training.Triplet(
         recipe.loss.triplet.margin, hardest=recipe.loss.triplet.hardest, sum_steps=recipe.loss.triplet.sum_steps
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -20,7 +20,7 @@ from halation.config import Recipe, read_recipe, to_toml
 from halation.data import Dataset
 from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
-from halation.training import Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
+from halation.training import Learnt, Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
 
 __all__ = ["PROJECTION", "Trained", "open_run", "train_recipe"]
 
@@ -34,11 +34,16 @@ _LEFT = (_CONFIG, _VOCABULARY, PROJECTION, "run.json", "metrics.jsonl")  # of a 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run, ready to encode and score."""
+    """A finished run, ready to encode and score.
+
+    learnt   what training made of the recipe's first scales, shifts and temperatures, by the loss's terms; empty where
+             the run did not keep it
+    """
 
     folder: Path
     recipe: Recipe
     model: Model
+    learnt: Learnt = field(default_factory=dict)
 
     def encode(self, dataset: Dataset, *, progress: Progress = silent) -> tuple[Encoded, Encoded]:
         """All images and captions of a split, in order."""
@@ -161,7 +166,7 @@ def open_run(folder: str | os.PathLike[str]) -> Trained:
     vocabulary, found = Vocabulary.load(run.folder / _VOCABULARY), load_tensors(run.model_file)
     model = build_model(recipe, vocabulary, (int(dims[0]), int(dims[1])), _word_vectors(found, len(vocabulary)))
     _load(model, found, run.model_file)
-    return Trained(run.folder, recipe, model.eval())
+    return Trained(run.folder, recipe, model.eval(), _learnt(run, recipe))
 
 
 def _word_vectors(found: dict[str, Tensor], rows: int) -> Tensor | None:
@@ -181,6 +186,18 @@ def _load(model: Model, found: dict[str, Tensor], path: Path) -> None:
             f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}"
         )
     model.load_state_dict(found)
+
+
+def _learnt(run: Run, recipe: Recipe) -> Learnt:
+    found = run.learnt()
+    for name, own in found.items():
+        term = getattr(recipe.loss, name, None)
+        unknown = [name] if term is None else [f"{name}.{key}" for key in own if not hasattr(term, key)]
+        if unknown:
+            raise InputError(
+                f"{run.model_file} has learnt loss.{unknown[0]}; config.toml beside it knows no such thing"
+            )
+    return found
 
 
 def _check_same(run: Run, recipe: Recipe) -> None:

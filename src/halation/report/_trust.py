@@ -42,7 +42,7 @@ def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent) -> Re
     top = TOP if calibration is None else calibration.top
     scores, matches = asked.mixed(top)
     there = np.isfinite(scores)
-    words, before = naive(trained.recipe)
+    words, before = naive(trained.recipe, trained.learnt)
     lines = [_line("before", before_mixed(before, asked, top)[there], matches[there])]
     if calibration is not None:
         lines.append(_line("calibrated", calibration(scores, asked.gallery)[there], matches[there]))

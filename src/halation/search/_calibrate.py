@@ -68,7 +68,7 @@ def calibrate_run(
     close = near_ones(dataset, relevance, threshold, progress=progress)
     if close is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
-    before, function = naive(trained.recipe)
+    before, function = naive(trained.recipe, trained.learnt)
     judged = judge(trained, dataset, close, progress=progress)
     fitted: dict[Direction, Fitted] = {}
     for done, (direction, own) in enumerate(judged.items()):

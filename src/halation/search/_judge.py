@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray
@@ -16,6 +18,7 @@ from halation.encoders import Encoded
 from halation.gaussian import Gaussian
 from halation.relevance import Direction
 from halation.semantics import MiniLM, Semantics
+from halation.training import Learnt
 
 __all__ = ["NEAR", "judge", "judged", "naive", "near_ones"]
 
@@ -24,6 +27,10 @@ NEAR = {"cider": 0.10, "sentence": 0.32}
 
 Each catches nine in ten of the Flickr8k pairs that experts rated 3 or more of 4 though the caption is another image's.
 """
+
+_PROBABLE = ("soft_contrastive", "csd", "sigmoid", "infonce")  # losses whose scores say a probability
+_HAD = "at the scale and shift the run learnt"
+_FIRST = "at the recipe's first scale and shift (the run did not keep what it learnt)"
 
 
 def judge(
@@ -83,28 +90,42 @@ def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: P
     return np.asarray(corpus.matrix(progress=progress) >= threshold)
 
 
-def naive(recipe: Recipe) -> tuple[str, Before]:
+def naive(recipe: Recipe, learnt: Learnt) -> tuple[str, Before]:
     """What one would have called a probability without calibration, in words and as a function of scores (q, n).
 
-    The match probability of the loss the model was trained with, at the scale and shift of the recipe (what training
-    made of them is not kept), or a softmax over the gallery, as is usual with CLIP.
+    The match probability of the loss the model was trained with, at the scale and shift it has learnt (the recipe's
+    first, and the words say so, where the run did not keep them), or a softmax over the gallery, as is usual with CLIP.
     """
-    loss, head = recipe.loss, recipe.model.head
+    head = recipe.model.head
     kind = recipe.model.similarity or {"pcme": "l2", "pcmepp": "csd"}.get(head, "")
+    loss = {name: replace(getattr(recipe.loss, name), **learnt.get(name, {})) for name in _PROBABLE}
+    told = {name: _HAD if name in learnt else _FIRST for name in loss}
     if head in ("sgr", "saf", "sgraf"):
         return "the score, which is in 0…1", lambda scores: np.clip(scores, 0, 1)
-    if loss.soft_contrastive.weight and kind in ("l2", "csd"):
-        scale, shift = loss.soft_contrastive.scale, loss.soft_contrastive.shift
-        words = f"σ({shift:g} − {scale:g}·distance), the loss's match probability"
+    if loss["soft_contrastive"].weight and kind in ("l2", "csd"):
+        scale, shift = loss["soft_contrastive"].scale, loss["soft_contrastive"].shift
+        words = f"σ({shift:.4g} − {scale:.4g}·distance), the loss's match probability, {told['soft_contrastive']}"
         return words, lambda scores: sigmoid(shift - scale * np.sqrt(np.maximum(-scores, 0)))
-    if loss.csd.weight and kind == "csd":
-        scale, shift = loss.csd.scale, loss.csd.shift
-        return f"σ({shift:g} − {scale:g}·CSD), the loss's", lambda scores: sigmoid(shift + scale * scores)
-    if loss.sigmoid.weight:
-        scale, shift = loss.sigmoid.scale, loss.sigmoid.shift
-        return f"σ({scale:g}·score + {shift:g}), the loss's", lambda scores: sigmoid(scale * scores + shift)
-    temperature = loss.infonce.temperature
-    return f"softmax over the gallery, temperature {temperature:g}", lambda scores: _softmax(scores / temperature)
+    if loss["csd"].weight and kind == "csd":
+        scale, shift = loss["csd"].scale, loss["csd"].shift
+        words = f"σ({shift:.4g} − {scale:.4g}·CSD), the loss's match probability, {told['csd']}"
+        return words, lambda scores: sigmoid(shift + scale * scores)
+    if loss["sigmoid"].weight:
+        scale, shift = loss["sigmoid"].scale, loss["sigmoid"].shift
+        sign = "+" if shift >= 0 else "−"
+        words = f"σ({scale:.4g}·score {sign} {abs(shift):.4g}), the loss's match probability, {told['sigmoid']}"
+        return words, lambda scores: sigmoid(scale * scores + shift)
+    temperature = loss["infonce"].temperature
+    how = f"temperature {temperature:.4g}, {_temperature_told(recipe, learnt)}"
+    return f"softmax over the gallery, {how}", lambda scores: _softmax(scores / temperature)
+
+
+def _temperature_told(recipe: Recipe, learnt: Learnt) -> str:
+    if not recipe.loss.infonce.weight:
+        return "a usual one (this loss learns none)"
+    if "infonce" in learnt:
+        return "as the run learnt it"
+    return "the recipe's first (the run did not keep what it learnt)"
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

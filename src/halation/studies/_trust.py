@@ -119,14 +119,14 @@ def _world(
     recipe = trained.recipe
     about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
-    _, before = naive(recipe)
+    told, before = naive(recipe, trained.learnt)
     found = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:
         here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
         first = next(iter(here.values()))
         fitted = fit_trust(first[0], before=before)
-        one = Measured(name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.trust.chosen)
+        one = Measured(name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.trust.chosen, told)
         one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
         bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
         one.galleries = galleries(fitted.trust.calibration, first[1], bigger, TOP)

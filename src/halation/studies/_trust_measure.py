@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 @dataclass(eq=False)
 class Measured:
-    """One run, one direction; rows of numbers by name."""
+    """One run, one direction; rows of numbers by name. before: what one would have said without, in words."""
 
     world: str
     direction: str
@@ -48,6 +48,7 @@ class Measured:
     seed: int
     digest: str  # of that recipe as it was when the run was trained
     chosen: str
+    before: str
     probabilities: list[Row] = field(default_factory=list)
     galleries: list[Row] = field(default_factory=list)
     abstention: list[Row] = field(default_factory=list)

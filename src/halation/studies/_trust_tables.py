@@ -190,10 +190,10 @@ def page(measured: Sequence[Measured], caught: Mapping[str, float], splits: int)
         "![said against was](trust_reliability.png)\n\n![precision against what is answered](trust_abstention.png)\n\n"
         "![sets by uncertainty](trust_sets.png)"
     )
+    before = dict.fromkeys(f"{one.world}: {one.before}" for one in measured)
     shown = [_table.markdown(header, rows, title=f"## {title}") for title, header, rows in tables(measured)]
     remarks = [
-        "\\* chosen on dev, by halves of its images. Before: the match probability of the loss, at the recipe's scale "
-        "and shift (what training made of them is not kept), or a softmax over the gallery.",
+        f"\\* chosen on dev, by halves of its images. Before, {'; '.join(before)}.",
         *notes,
         f"Conformal sets: {splits} splits of the test images in halves, one for the threshold, one to measure; their "
         "shape (how far to lean on the best score, how to follow σ) comes from dev. Coverage is that of a match drawn "

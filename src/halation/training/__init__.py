@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halation.training._adamp import AdamP
 from halation.training._loop import Place, Tell, quiet, train
-from halation.training._objective import Objective
+from halation.training._objective import Learnt, Objective
 from halation.training._processes import Processes, processes
 from halation.training._run import Run
 from halation.training._settings import Settings
@@ -15,7 +15,9 @@ from halation.training._terms import (
     MMD,
     Diversity,
     InfoNCE,
+    Learns,
     Scored,
+    Sigmoid,
     SoftContrastive,
     Spread,
     Step,
@@ -33,12 +35,15 @@ __all__ = [
     "AdamP",
     "Diversity",
     "InfoNCE",
+    "Learns",
+    "Learnt",
     "Objective",
     "Place",
     "Processes",
     "Run",
     "Scored",
     "Settings",
+    "Sigmoid",
     "SoftContrastive",
     "Spread",
     "Step",

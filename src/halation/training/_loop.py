@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from halation._progress import Progress, silent
-from halation._tensors import save_tensors
 from halation.data import Batches, Dataset, Loader
 from halation.training._board import Board
 from halation.training._learner import Learner
@@ -134,13 +133,12 @@ def _end_of_epoch(
     """Validate, keep the weights if they are the best so far, say so; every process learns what the first one saw."""
     problem = None
     if here.first:
-        model = learner.objective.model
-        with learner.averaged():
-            seen = measure(model, dev_loader)
+        with learner.averaged():  # of the terms' own scalars too
+            seen = measure(learner.objective.model, dev_loader)
             better = seen.better(settings.select)
             if better > place.best:
                 place.best, place.best_epoch = better, place.epoch
-                save_tensors(run.model_file, model.state_dict())
+                run.keep(learner.objective)
         summary = seen.summary()
         run.log(epoch=place.epoch, train=_rounded(losses), dev=summary, selected=place.best_epoch == place.epoch)
         board.add("dev", summary, learner.updates)

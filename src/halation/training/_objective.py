@@ -11,12 +11,15 @@ from torch import Tensor, nn
 from halation._errors import InputError
 from halation.data import Batch
 from halation.encoders import Model, gather_encoded
-from halation.training._terms import Step
+from halation.training._terms import Learns, Step
 
-__all__ = ["Objective", "Relevance"]
+__all__ = ["Learnt", "Objective", "Relevance"]
 
 Relevance = Callable[[Batch], Tensor]
 """A global batch → how well each of its captions describes each of its images, (n_images, n_captions)."""
+
+Learnt = Mapping[str, Mapping[str, float]]
+"""Terms of a loss → the scalars they have learnt, by the names recipes have for their first values."""
 
 
 class Objective(nn.Module):
@@ -63,6 +66,10 @@ class Objective(nn.Module):
         parts = {name: term(step) for name, term in self.terms.items()}
         loss = torch.stack([self._weight(name, number) * part for name, part in parts.items()]).sum()
         return {"loss": loss, **{name: part.detach() for name, part in parts.items()}}
+
+    def learnt(self) -> Learnt:
+        """What the terms have learnt beside the model: scale and shift, a temperature; empty where none does."""
+        return {name: term.learnt() for name, term in self.terms.items() if isinstance(term, Learns)}
 
     def _weight(self, name: str, number: int) -> float:
         ramp = self.ramps.get(name, 0)

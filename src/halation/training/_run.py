@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from halation._errors import InputError
 from halation._files import read_json, write_text
 from halation._tensors import load_tensors, read_note, save_tensors
 from halation.training._learner import Learner
+from halation.training._objective import Learnt, Objective
 
 __all__ = ["Run"]
 
@@ -28,7 +30,7 @@ class Run:
 
     config.toml              the effective recipe
     run.json                 versions, seed, state ("running", "finished", "stopped")
-    model.safetensors        the best weights so far, by validation
+    model.safetensors        the best weights so far, by validation; in its header what the loss learnt beside them
     metrics.jsonl            one line per epoch and per few steps
     checkpoint.safetensors   everything needed to go on; gone when the run is finished
     """
@@ -40,6 +42,25 @@ class Run:
     def model_file(self) -> Path:
         """The best weights."""
         return self.folder / "model.safetensors"
+
+    def keep(self, objective: Objective) -> None:
+        """The model as it is now, and what the terms of its loss have learnt till now: one file, so one moment."""
+        save_tensors(self.model_file, objective.model.state_dict(), json.dumps({"learnt": objective.learnt()}))
+
+    def learnt(self) -> Learnt:
+        """What the terms of the loss had learnt when the best weights were kept; empty of runs that did not keep it."""
+        note = read_note(self.model_file)
+        try:
+            found = {} if note is None else json.loads(note)["learnt"]
+            read = {str(name): {str(key): float(x) for key, x in own.items()} for name, own in found.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{self.model_file}: its header is not one halation writes ({error!r}); was the file edited?"
+            ) from None
+        wrong = [f"{name}.{key}" for name, own in read.items() for key, x in own.items() if not math.isfinite(x)]
+        if wrong:
+            raise InputError(f"{self.model_file}: what was learnt of {wrong[0]} is no number; train the run again")
+        return read
 
     def begin(self, about: Mapping[str, Any], *, resume: bool) -> None:
         """Make the folder, or take up the one there is."""

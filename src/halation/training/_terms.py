@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,9 @@ __all__ = [
     "MMD",
     "Diversity",
     "InfoNCE",
+    "Learns",
     "Scored",
+    "Sigmoid",
     "SoftContrastive",
     "Spread",
     "Step",
@@ -94,6 +96,14 @@ class Step:
         return drawn[0], drawn[1]
 
 
+@runtime_checkable
+class Learns(Protocol):
+    """A term with scalars of its own that change while training: they say what its scores mean."""
+
+    def learnt(self) -> dict[str, float]:
+        """The scalars as they are now, by the names recipes have for their first values."""
+
+
 class InfoNCE(nn.Module):
     """`losses.info_nce` of the scores with a learnt temperature, kept above 0.01 as in CLIP."""
 
@@ -103,7 +113,14 @@ class InfoNCE(nn.Module):
 
     def forward(self, step: Step) -> Tensor:
         """A scalar."""
-        return losses.info_nce(step.detail, step.matches, self.log_scale.clamp(max=math.log(100)).neg().exp())
+        return losses.info_nce(step.detail, step.matches, self._temperature())
+
+    def learnt(self) -> dict[str, float]:
+        """Its temperature."""
+        return {"temperature": self._temperature().item()}
+
+    def _temperature(self) -> Tensor:
+        return self.log_scale.clamp(max=math.log(100)).neg().exp()
 
 
 class Scored(nn.Module):
@@ -117,6 +134,23 @@ class Scored(nn.Module):
         """A scalar."""
         result: Tensor = self.loss(step.detail, step.matches)
         return result
+
+
+class Sigmoid(nn.Module):
+    """`losses.sigmoid_pairwise` of the scores with learnt scale and shift."""
+
+    def __init__(self, scale: float = 10.0, shift: float = -10.0) -> None:
+        super().__init__()
+        self.loss = losses.SigmoidPairwise(scale, shift)
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        result: Tensor = self.loss(step.detail, step.matches)
+        return result
+
+    def learnt(self) -> dict[str, float]:
+        """Its scale and shift."""
+        return {"scale": self.loss.log_scale.exp().item(), "shift": self.loss.shift.item()}
 
 
 class DAA(nn.Module):
@@ -177,6 +211,10 @@ class SoftContrastive(nn.Module):
         mean = losses.soft_contrastive(a, b, step.matches, scale=self.scale, shift=self.shift)
         return mean * len(a)
 
+    def learnt(self) -> dict[str, float]:
+        """Its scale and shift."""
+        return {"scale": self.scale.item(), "shift": self.shift.item()}
+
 
 class CSD(nn.Module):
     """`losses.csd_contrastive` with learnt scale and shift, summed over each image's pairs."""
@@ -193,6 +231,10 @@ class CSD(nn.Module):
             a, b, step.matches, scale=self.scale, shift=self.shift, pseudo_positives=self.pseudo_positives
         )
         return mean * len(a)
+
+    def learnt(self) -> dict[str, float]:
+        """Its scale and shift."""
+        return {"scale": self.scale.item(), "shift": self.shift.item()}
 
 
 class KL(nn.Module):
@@ -226,6 +268,10 @@ class Spread(nn.Module):
             self.images.add(images.mean, owner)
             self.captions.add(captions.mean, of_caption)
         return value
+
+    def learnt(self) -> dict[str, float]:
+        """Its scale."""
+        return {"scale": self.loss.log_scale.exp().item()}
 
 
 class Uniformity(nn.Module):

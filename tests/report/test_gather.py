@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from halation import InputError, metrics
+from halation._tensors import load_tensors, save_tensors
 from halation.build import open_run
-from halation.data import Dataset, Photos, read_scenes
+from halation.data import Dataset, Photos, draw_scenes, read_scenes
 from halation.evaluation import evaluate
 from halation.gaussian import Gaussian
 from halation.report import Facts, gather_facts, report_run, write_page
@@ -142,6 +143,70 @@ def test_a_calibrated_run_shows_both_lines_and_another_models_calibration_is_not
     assert foreign.missing is not None and "another model" in foreign.missing.why
 
 
+@pytest.fixture
+def calibrated(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> Path:
+    """A run calibrated on the test split."""
+    run = Path(shutil.copytree(runs[0], tmp_path / "run"))
+    calibrate_run(run, world, split="test")
+    return run
+
+
+def seen(run: Path, world: Path) -> Reliabilities:
+    found = gather_facts(run, world, queries=0)[0].reliability
+    assert isinstance(found["t2i"], Reliabilities) and isinstance(found["i2t"], Reliabilities)
+    assert found["t2i"].seen == found["i2t"].seen
+    return found["t2i"]
+
+
+def test_a_calibration_that_was_fitted_on_what_is_shown_is_named_as_such(
+    calibrated: Path, world: Path, tmp_path: Path
+) -> None:
+    assert seen(calibrated, world).seen.startswith("Fitted on these very images")
+    text = report_run(calibrated, world, tmp_path / "out", queries=0).read_text(encoding="utf-8")
+    assert text.count("<strong>Fitted on these very images") == 2  # beside each of the two plots
+    assert text.count("calibrated where it was fitted, ECE") > 0
+    path = calibrated / "calibration.json"
+    older = json.loads(path.read_text(encoding="utf-8"))
+    del older["images"]
+    path.write_text(json.dumps(older), encoding="utf-8")
+    assert seen(calibrated, world).seen.startswith("Perhaps fitted on these very images (40 images of scenes-test)")
+
+
+def test_a_calibration_of_other_images_of_the_same_names_is_none_of_these(
+    calibrated: Path, world: Path, tmp_path: Path
+) -> None:
+    draw_scenes(tmp_path / "other", train=2, dev=2, test=40, seed=6)
+    assert [p.name for p in sorted((tmp_path / "other").rglob("test_*"))] == [
+        p.name for p in sorted(world.rglob("test_*"))
+    ]
+    found = seen(calibrated, tmp_path / "other")
+    assert not found.seen and "fitted on 40 images of scenes-test, none of which is shown here" in found.note
+
+
+def test_a_calibration_of_some_of_the_images_says_of_how_many(world: Path, tmp_path: Path) -> None:
+    captions = read_scenes(world, "test").captions
+    run = write_run(tmp_path / "run", "data.dev='test'", "data.dev_images=15", captions=captions)
+    calibrate_run(run, world)  # on the 25 that early stopping would not have looked at
+    assert seen(run, world).seen.startswith("Fitted on 25 of these 40 images")
+
+
+def test_before_is_at_what_the_run_learnt(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs[0], tmp_path / "run"))
+    weights = load_tensors(run / "model.safetensors")
+    notes, errors = [], []
+    for kept in (None, 0.07, 3.0):
+        note = None if kept is None else json.dumps({"learnt": {"infonce": {"temperature": kept}}})
+        save_tensors(run / "model.safetensors", weights, note)
+        found = gather_facts(run, world, queries=0)[0].reliability["t2i"]
+        assert isinstance(found, Reliabilities)
+        notes.append(found.note)
+        errors.append(found.lines[0][3])
+    assert "temperature 0.07, the recipe's first (the run did not keep what it learnt)" in notes[0]
+    assert "temperature 0.07, as the run learnt it" in notes[1]
+    assert "temperature 3, as the run learnt it" in notes[2]
+    assert errors[0] == errors[1] != errors[2]
+
+
 KINDS = {
     "point": ("model.head='point'",),
     "several": ("model.head='pvse'",),
@@ -227,6 +292,8 @@ def test_mistakes_are_told_before_the_work(
     assert "does not exist" in capsys.readouterr().err
     with pytest.raises(InputError, match="queries is -1"):
         gather_facts(runs[0], world, queries=-1)
+    assert halation("report", runs[0], "--data", world, "-o", tmp_path / "o", "--queries", 5001) == 2
+    assert "queries is 5,001; it must be 0 to 5,000" in capsys.readouterr().err
 
 
 def test_a_picture_that_cannot_be_read_costs_the_page_only_that_picture(gathered: Gathered, tmp_path: Path) -> None:

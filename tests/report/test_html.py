@@ -77,6 +77,31 @@ def test_a_line_is_drawn_where_its_numbers_are() -> None:
     assert {"1", "10", "100", "50"} <= set(re.findall(r"\d+", seen.text))  # text is text
 
 
+def test_the_runs_own_line_is_drawn_last_above_one_that_is_equal() -> None:
+    values = ((1.0, 2.0), (5.0, 6.0))
+    series = [Line("own", *values, 0), Line("other", *values, 1), Line("tf-idf", *values, 2)]
+    seen = Seen(lines(series, Axes("t", "x", "y"), points=True))
+    drawn = [a["class"] for name, a in seen.elements if name == "path"]
+    assert drawn == ["line s2", "line s1", "line s0 over"]
+    alone = Seen(lines(series[:1], Axes("t", "x", "y")))
+    assert [a["class"] for name, a in alone.elements if name == "path"] == ["line s0"]  # nothing to lie on
+    radii = {a["class"]: float(str(a["r"])) for name, a in seen.elements if name == "circle"}
+    assert radii["dot s1"] > radii["dot s0"]  # a rim of it is seen
+
+
+def test_what_counts_has_no_ticks_between() -> None:
+    line = [Line("rsum", (1.0, 2.0, 3.0), (60.0, 70.0, 75.0))]
+    assert "1.5" in Seen(lines(line, Axes("t", "epoch", "y", 300, 180))).text
+    assert "1.5" not in Seen(lines(line, Axes("t", "epoch", "y", 300, 180, whole_x=True))).text
+
+
+def test_nothing_has_a_sign_before_zero() -> None:
+    found = verdict(Comparison({"R@1": row(-0.04, -1, 1, 0.9)}, {"R@1": row(0.04, -1, 1, 0.9)}, 9))
+    assert found[0].startswith("It has a right answer first about as often: R@1 0.0 and 0.0 points")
+    text = Seen(lines([Line("l", (0.0,), (-0.0,))], Axes("t", "x", "y"), points=True)).text
+    assert "x 0, y 0" in text
+
+
 def test_histograms_are_as_high_as_their_shares() -> None:
     drawn = histograms([Histogram("a", (0.0, 1.0, 2.0), (1, 3))], Axes("t", "x", "y", height=200))
     (path,) = [a["d"] for name, a in Seen(drawn).elements if name == "path"]

@@ -79,9 +79,14 @@ def test_the_table_sorts_by_every_column_and_filters_by_words(opened: Open, gath
     names = column(page, 1)
     assert names.index("R@5") < names.index("R@10")  # numbers in names count as numbers
     expect(newer).to_have_attribute("aria-sort", "none")
-    page.get_by_label("Filter").first.fill("asp text →")
-    assert set(column(page, 2)) == {"text → image", "image → text"} and all("ASP" in name for name in column(page, 1))
-    page.get_by_label("Filter").first.fill("R@ text→")
+    for typed, way in (
+        ("asp text →", "text → image"),
+        ("→ text asp", "image → text"),
+        ("image->t asp", "image → text"),
+    ):
+        page.get_by_label("Filter").first.fill(typed)
+        assert set(column(page, 2)) == {way} and all("ASP" in name for name in column(page, 1))
+    page.get_by_label("Filter").first.fill("R@ ASP")
     assert column(page, 1) == []
     expect(page.locator("#measures-count")).to_have_text(f"0 of {len(rows)} measures")
 
@@ -106,7 +111,7 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     expect(first).to_contain_text("R@1 miss")
     for place, one in zip(first.locator(".found").all(), query.by_score, strict=False):
         expect(place).to_contain_text(f"relevance {one.relevance:.2f}")
-        expect(place).to_contain_text({"own": "written for it", "right": "also right", "": "not marked"}[one.mark])
+        expect(place).to_contain_text({"own": "written for it", "right": "also right", "": "no match"}[one.mark])
     assert first.locator("img").first.evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
     browser.get_by_label("Order").select_option("rank")
     ranks = [int(rank) for rank in cards.evaluate_all("all => all.map(one => one.dataset.rank)")]
@@ -117,6 +122,66 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     assert texts and all(word in text for text in texts)
     browser.get_by_label("Filter").fill("no such word")
     expect(cards).to_have_count(0)
+
+
+def test_a_filter_tells_the_directions_apart(opened: Open, gathered: Gathered) -> None:
+    facts, _ = gathered
+    page = opened()
+    browser = page.locator("#browser-disagree")
+    cards, box, count = browser.locator(".card:visible"), browser.get_by_label("Filter"), browser.locator(".count")
+    sizes = {one.direction: len(one.queries) for one in facts.galleries if one.key == "hit_low_asp"}
+    box.fill("text → image")
+    expect(cards).to_have_count(sizes["t2i"])
+    expect(count).to_have_text(
+        f"text → image: {sizes['t2i']} of {sizes['t2i']} queries; image → text: 0 of {sizes['i2t']}"
+    )
+    browser.get_by_role("button", name="image → text").click()
+    expect(cards).to_have_count(0)
+    box.fill("→ text")
+    expect(cards).to_have_count(sizes["i2t"])
+    (gallery,) = [one for one in facts.galleries if (one.key, one.direction) == ("hit_low_asp", "i2t")]
+    box.fill(facts.items.names[gallery.queries[0]])  # pictures are found by their names, and by the words beside them
+    expect(cards).to_have_count(1)
+    words = cards.locator("p.asked").evaluate("asked => asked.firstChild.textContent")
+    box.fill(words)
+    expect(cards.first.locator("small")).to_have_text(facts.items.names[gallery.queries[0]])
+
+
+def test_no_caption_stands_twice_on_a_card(opened: Open, gathered: Gathered, tmp_path: Path) -> None:
+    facts, dataset = gathered
+    captions = tuple(f"{caption[:12]} …" for caption in facts.items.captions)  # many are the same now
+    twins = replace(facts, items=replace(facts.items, captions=captions))
+    for path in (write_page(facts, dataset.photos, tmp_path / "a"), write_page(twins, dataset.photos, tmp_path / "b")):
+        page = opened(path)
+        told = page.locator(".card").evaluate_all(
+            """cards => cards.map(card => [...card.querySelectorAll("p.asked, .found .words")]
+                .map(one => one.firstChild?.nodeType === 3 ? one.firstChild.textContent.replace(/[“”]/g, "") : ""))"""
+        )
+        assert len(told) == sum(len(one.queries) for one in facts.galleries)
+        for card in told:
+            shown = [text for text in card if text]
+            assert len(shown) == len(set(shown)), shown
+    places = page.locator(".card.i2t").evaluate_all(
+        "cards => cards.map(card => [...card.querySelectorAll('.place')].map(one => one.textContent).join(', '))"
+    )
+    ends = [[part.split("–") for part in one.split(", ")] for one in places]
+    every = [sorted(place for part in one for place in range(int(part[0]), int(part[-1]) + 1)) for one in ends]
+    assert all(one == [1, 2, 3, 4, 5] for one in every)  # none of the places is lost
+    assert any(one != "1, 2, 3, 4, 5" for one in places)  # and some share their words
+
+
+def test_equal_curves_are_both_seen(gathered: Gathered, opened: Open, tmp_path: Path) -> None:
+    facts, dataset = gathered
+    own, other = facts.recall["i2t"]
+    equal = replace(facts, recall={**facts.recall, "i2t": (own, replace(own, name=other.name, run=1))})
+    figure = opened(write_page(equal, dataset.photos, tmp_path / "equal")).locator("#curves .figure").first
+    below, above = figure.locator(".line").evaluate_all("all => all.map(one => one.getAttribute('d'))")
+    assert below == above  # one lies on the other, and through its gaps the one below is seen
+    dashes, colours = (
+        figure.locator(".line").evaluate_all(f"all => all.map(one => getComputedStyle(one).{style})")
+        for style in ("strokeDasharray", "stroke")
+    )
+    assert dashes[0] == "none" and dashes[1] != "none" and colours[0] != colours[1]
 
 
 def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open, gathered: Gathered) -> None:
@@ -231,15 +296,45 @@ def test_captions_and_names_never_become_html(gathered: Gathered, opened: Open, 
     expect(page.locator(OPTIONS).first).to_contain_text("&amp;")
 
 
-def test_the_content_policy_would_stop_a_script_and_a_request(browser: Browser, written: Path) -> None:
+FORBIDDEN = {  # what is tried: the directive that forbids it, what the browser says was blocked
+    "const made = document.createElement('script'); made.textContent = 'window.hit = 3'; document.body.append(made)": (
+        "script-src-elem",
+        "inline",
+    ),
+    "document.body.setAttribute('onclick', 'window.hit = 4'); document.body.click()": ("script-src-attr", "inline"),
+    "fetch('https://example.org/sent').catch(() => 0)": ("connect-src", "https://example.org/sent"),
+    "new Image().src = 'https://example.org/seen.png'": ("img-src", "https://example.org/seen.png"),
+    "const s = document.createElement('script'); s.src = 'https://example.org/x.js'; document.body.append(s)": (
+        "script-src-elem",
+        "https://example.org/x.js",
+    ),
+    "const f = document.createElement('iframe'); f.src = 'https://example.org/f'; document.body.append(f)": (
+        "frame-src",
+        "https://example.org",  # of frames browsers tell the origin alone
+    ),
+    "const s = document.createElement('style'); s.textContent = 'body { color: red }'; document.body.append(s)": (
+        "style-src-elem",
+        "inline",
+    ),
+}
+
+
+@pytest.mark.parametrize("tried", FORBIDDEN)
+def test_the_content_policy_stops_what_would_leave_the_page_or_run_in_it(
+    browser: Browser, written: Path, tried: str
+) -> None:
     page = browser.new_page()
     page.goto(written.as_uri())
-    ran = page.evaluate(
-        "() => { const made = document.createElement('script'); made.textContent = 'window.hit = 3';"
-        " document.body.append(made); return window.hit ?? null; }"
+    blocked = page.evaluate(
+        """() => new Promise((tell, fail) => {
+            document.addEventListener("securitypolicyviolation", (event) =>
+                tell([event.effectiveDirective, event.blockedURI, event.disposition]));
+            setTimeout(() => fail(new Error("the browser blocked nothing")), 15000);
+            tried();
+        })""".replace("tried();", f"{tried};")
     )
-    sent = page.evaluate("() => fetch('https://example.org/').then(() => 'sent', () => 'stopped')")
-    assert (ran, sent) == (None, "stopped")
+    assert tuple(blocked) == (*FORBIDDEN[tried], "enforce")
+    assert page.evaluate("window.hit") is None
     page.close()
 
 
@@ -275,6 +370,7 @@ def test_paper_shows_every_gallery_and_no_tools(opened: Open, gathered: Gathered
     page.emulate_media(media="print")
     filled = [one for one in gathered[0].galleries if one.queries]
     expect(page.locator(".gallery:visible")).to_have_count(len(filled))
+    expect(page.locator(".card:visible")).to_have_count(sum(len(one.queries) for one in filled))
     expect(page.locator(".tools:visible, .bar:visible, .chooser:visible, .open:visible")).to_have_count(0)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator(".picture:visible:not([data-filled])").count() == 0
@@ -282,6 +378,23 @@ def test_paper_shows_every_gallery_and_no_tools(opened: Open, gathered: Gathered
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert len(page.pdf()) > 50_000
+
+
+def test_paper_cuts_no_words_and_lets_none_run_into_others(opened: Open) -> None:
+    page = opened(viewport={"width": 690, "height": 975})  # A4 within its margins
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    wider = page.locator(".card .mark, .card .told, .chips li, td, .place").evaluate_all(
+        """all => all.filter(one => one.offsetParent).filter(one => {
+            const [own, box] = [one, one.closest("li, tr, ul")].map(part => part.getBoundingClientRect());
+            return own.right > box.right + 2 || one.scrollWidth > one.clientWidth + 2 && one.clientWidth > 0;
+        }).map(one => one.textContent)"""
+    )
+    assert wider == []
+    paper, canvas = (
+        page.locator(one).evaluate("one => one.getBoundingClientRect().height") for one in (".paper", "canvas")
+    )
+    assert paper - canvas < 8  # no empty paper below the map
 
 
 def test_without_scripts_words_figures_and_every_gallery_are_there(

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from halation._arrays import FloatArray
-from halation.report._facts import Gallery
+from halation.data import Dataset
+from halation.report._facts import Gallery, Knows
+from halation.report._marks import knows, marks
 from halation.report._picks import agreement, galleries
+from worlds import sample_truth
 
 
 def table(rng: np.random.Generator, queries: int = 60) -> dict[str, FloatArray]:
@@ -61,6 +64,22 @@ def test_disagreements_are_those_a_person_would_pick_from_the_table(rng: np.rand
         assert found[key].of == len(rows), key
 
 
+def test_the_same_words_are_asked_once_in_a_gallery(rng: np.random.Generator) -> None:
+    columns, words = table(rng), [f"caption {row % 9}" for row in range(60)]
+    asp = columns["ASP(tfidf)"]
+    found = by_key(galleries("t2i", np.arange(60), columns, columns, words=words))
+    hits = [row for row in range(60) if columns["R@1"][row]]
+    ranked, seen = slow(hits, [(asp, -1)], 60), []
+    for row in ranked:
+        if words[row] not in [words[other] for other in seen]:
+            seen.append(row)
+    assert list(found["hit_low_asp"].queries) == seen[:6] and found["hit_low_asp"].of == len(hits)
+    for one in found.values():
+        asked = [words[row] for row in one.queries]
+        assert len(asked) == len(set(asked))
+    assert found["won"].queries == ()
+
+
 def test_what_two_runs_answer_differently_is_won_and_lost(rng: np.random.Generator) -> None:
     ours, theirs = table(rng), table(rng)
     found = by_key(galleries("i2t", np.arange(60), ours, theirs, count=4))
@@ -69,6 +88,39 @@ def test_what_two_runs_answer_differently_is_won_and_lost(rng: np.random.Generat
     assert list(found["won"].queries) == slow(won, [(theirs["MedR"], 1)], 4)
     assert list(found["lost"].queries) == slow(lost, [(ours["MedR"], 1)], 4)
     assert (found["won"].of, found["lost"].of) == (len(won), len(lost)) and won and lost
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("written", "what nobody wrote for it may match all the same"),
+        ("judged", "not every pair was judged"),
+        ("classes", "right is only what is of the same class"),
+        ("all", "Here every pair is known: the first answer is wrong"),
+    ],
+)
+def test_a_miss_is_doubted_only_where_the_truth_leaves_room(rng: np.random.Generator, known: Knows, said: str) -> None:
+    found = by_key(galleries("t2i", np.arange(60), table(rng), knows=known))
+    for key in ("miss_high_asp", "miss_high_rp"):
+        assert said in found[key].why
+        assert ("really wrong" in found[key].why) == (known != "all")
+    for key in ("hit_low_asp", "miss_high_asp", "best"):
+        assert "tf-idf" in found[key].why and "meaning" not in found[key].why
+
+
+def test_a_pair_that_is_not_marked_may_match_unless_every_pair_is_known() -> None:
+    assert marks("written")[""][1:] == ("not marked", "No annotator marked this pair; it may match all the same.")
+    assert marks("all")[""][1] == "no match" and "may" not in marks("all")[""][2]
+    assert marks("classes")[""][1] == "another class"
+
+
+def test_how_far_a_truth_knows_the_rest() -> None:
+    truth = sample_truth(20)
+    wider = truth.replace(kind="pairs")
+    assert knows(Dataset("tiny-test", truth)) == "written"
+    assert knows(Dataset("tiny-test", wider)) == "judged"  # pairs of anybody: others may not have been looked at
+    assert knows(Dataset("scenes-test", wider)) == "all"
+    assert knows(Dataset("cub-test", truth.replace(kind="classes"))) == "classes"
 
 
 def test_one_right_answer_leaves_no_miss_with_high_precision(rng: np.random.Generator) -> None:

@@ -149,6 +149,7 @@ class Trusts:
 
     fingerprint   of the run it was fitted on: another model needs another
     data, notes   what it was fitted on, and what a reader of the numbers must know
+    images        a mark of every image it was fitted on, so that nobody measures it there unawares; empty in old files
     """
 
     t2i: Trust
@@ -156,6 +157,7 @@ class Trusts:
     fingerprint: str
     data: str = ""
     notes: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     def __getitem__(self, direction: Direction) -> Trust:
         return self.t2i if one_of(direction, ("t2i", "i2t"), "direction") == "t2i" else self.i2t
@@ -167,6 +169,7 @@ class Trusts:
             "fingerprint": self.fingerprint,
             "data": self.data,
             "notes": list(self.notes),
+            "images": " ".join(self.images),
             "t2i": self.t2i.to_json(),
             "i2t": self.i2t.to_json(),
         }
@@ -188,6 +191,7 @@ class Trusts:
                 str(document["fingerprint"]),
                 str(document["data"]),
                 tuple(map(str, document["notes"])),
+                tuple(str(document.get("images", "")).split()),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

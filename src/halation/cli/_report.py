@@ -26,7 +26,7 @@ def report(
     ] = Path("report"),
     split: Annotated[str, typer.Option(help="Which split to measure.")] = "test",
     against: Annotated[Path | None, typer.Option(help="Another run's folder, to compare with.")] = None,
-    queries: Annotated[int, typer.Option(help="Of so many queries both rankings can be looked at.")] = 300,
+    queries: Annotated[int, typer.Option(help="Of so many queries both rankings are shown; at most 5,000.")] = 300,
 ) -> None:
     """One page of a run: measures with intervals, curves, what it finds and misses, a map. Opens without a network."""
     from halation.report import report_run

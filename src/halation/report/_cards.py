@@ -5,33 +5,28 @@ from __future__ import annotations
 import math
 
 from halation.relevance import Direction
-from halation.report._facts import Absent, Certain, Facts, Gallery, Placed, Query
+from halation.report._facts import Absent, Certain, Facts, Gallery, Mark, Placed, Query
 from halation.report._figures import absent, agreement
 from halation.report._head import WAYS
 from halation.report._html import Markup, tag
+from halation.report._marks import marks
+from halation.report._numbers import plain
 from halation.report._picks import DISAGREE
 
 __all__ = ["certain_items", "disagreements", "galleries", "picture"]
 
 _STRIP = 5
+_BEST: tuple[Mark, ...] = ("own", "right", "")
 _ORDER: tuple[Direction, Direction] = ("t2i", "i2t")  # pictures as answers first
-_MARKS = {
-    "own": ("✓", "written for it", "An annotator wrote this caption for this picture."),
-    "right": (
-        "✓",
-        "also right",
-        "The truth calls this pair a match, though nobody wrote the caption for this picture.",
-    ),
-    "": ("", "not marked", "No annotator marked this pair; it may match all the same."),
-}
 
 
 def disagreements(facts: Facts) -> Markup:
     """Queries of which the measures say different things."""
     kept = [one for one in facts.galleries if one.key in DISAGREE]
     why = (
-        "R@1 asks whether the first answer is one of those annotated; ASP asks whether the whole ranking is in the "
-        "order of meaning, R-Precision whether all that is right comes first. Here they part: look, and judge."
+        "R@1 asks whether the first answer is one of those counted right; ASP whether the whole ranking is in the "
+        "order of relevance, which is tf-idf here: the words that captions share, rare ones more; R-Precision whether "
+        "all that is counted right comes first. Here they part: look, and judge."
     )
     return tag(
         "section",
@@ -72,7 +67,7 @@ def _browser(facts: Facts, kept: list[Gallery], name: str) -> Markup:
         tag(
             "label",
             "Filter ",
-            tag("input", type="search", class_="filter", placeholder="a word", autocomplete="off"),
+            tag("input", type="search", class_="filter", placeholder="a word, image →", autocomplete="off"),
         ),
         tag("label", "Order ", tag("select", sorts, class_="order")),
         class_="tools",
@@ -99,20 +94,24 @@ def _gallery(facts: Facts, one: Gallery, known: dict[tuple[Direction, int], Quer
 
 
 def _card(facts: Facts, query: Query) -> Markup:
-    values = query.values
-    asked = facts.items.captions[query.item] if query.direction == "t2i" else facts.items.names[query.item]
-    head: tuple[Markup, ...] = (tag("p", f"“{asked}”", class_="asked"), _chips(query))
-    if query.direction == "i2t":
-        words = tag("p", facts.items.first_caption(query.item), tag("small", asked), class_="asked")
+    values, items = query.values, facts.items
+    if query.direction == "t2i":
+        asked = items.captions[query.item]
+        head: tuple[Markup, ...] = (tag("p", f"“{asked}”", class_="asked"), _chips(query))
+        strip = _pictures_found(facts, query, asked)
+    else:
+        own = items.caption_of(query.item, {items.captions[one.item] for one in query.by_score[:_STRIP]})
+        asked = f"{items.names[query.item]} {own}"
+        words = tag("p", own, tag("small", items.names[query.item]), class_="asked")
         head = (picture(facts, query.item), tag("div", words, _chips(query)))
-    strip = [_found(facts, query.direction, place + 1, one) for place, one in enumerate(query.by_score[:_STRIP])]
+        strip = _captions_found(facts, query)
     return tag(
         "article",
         tag("header", head),
         tag("ol", strip, class_=f"strip {query.direction}"),
         tag("button", "Both rankings", type="button", class_="open", data_open=f"{query.direction}-{query.item}"),
         class_=f"card {query.direction}",
-        data_words=asked.lower(),
+        data_words=f"{asked} {WAYS[query.direction]}".lower(),
         data_asp=_short(values.get("ASP(tfidf)")),
         data_rp=_short(values.get("R-P")),
         data_rank=int(values["rank"]),
@@ -128,32 +127,74 @@ def _chips(query: Query) -> Markup:
     for name, text in (("ASP(tfidf)", "ASP"), ("R-P", "R-P"), ("PMRP", "PMRP")):
         value = query.values.get(name, math.nan)
         if not math.isnan(value):
-            chips.append(tag("li", f"{text} {100 * value:.1f}"))
+            chips.append(tag("li", f"{text} {plain(100 * value)}"))
     chips.append(tag("li", answers(query.right)))
     if query.sigma is not None:
         chips.append(tag("li", f"σ {query.sigma:.3g}"))
     return tag("ul", chips, class_="chips")
 
 
-def _found(facts: Facts, direction: Direction, place: int, one: Placed) -> Markup:
-    sign, words, title = _MARKS[one.mark]
-    if direction == "t2i":
-        what = [picture(facts, one.item), tag("p", facts.items.first_caption(one.item), class_="words")]
-    else:
-        what = [tag("p", facts.items.captions[one.item], class_="words")]
-    first, last = one.by_meaning
+def _pictures_found(facts: Facts, query: Query, asked: str) -> list[Markup]:
+    """The first pictures, each with a caption of its own that the card does not show yet."""
+    shown, found = {asked}, []
+    for place, one in enumerate(query.by_score[:_STRIP], start=1):
+        words = facts.items.caption_of(one.item, shown)
+        shown.add(words)
+        what = [picture(facts, one.item), tag("p", words, class_="words") if words else None]
+        found.append(_found(facts, str(place), what, [one]))
+    return found
+
+
+def _captions_found(facts: Facts, query: Query) -> list[Markup]:
+    """The first captions; one that was written of several pictures stands once, with all its places."""
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(query.by_score[:_STRIP]):
+        places.setdefault(facts.items.captions[one.item], []).append(place)
+    return [
+        _found(
+            facts,
+            _places([place + 1 for place in own]),
+            [tag("p", words, class_="words")],
+            [query.by_score[place] for place in own],
+        )
+        for words, own in places.items()
+    ]
+
+
+def _places(places: list[int]) -> str:
+    """Ascending places in short.
+
+    >>> _places([1, 3, 4, 5])
+    '1, 3–5'
+    """
+    parts: list[list[int]] = []
+    for place in places:
+        if parts and parts[-1][-1] == place - 1:
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+
+
+def _found(facts: Facts, place: str, what: list[Markup | None], equals: list[Placed]) -> Markup:
+    """One entry; of several items with the same words the most that is known of one, and all their relevances."""
+    known, best = marks(facts.knows), min(equals, key=lambda one: _BEST.index(one.mark))
+    sign, words, title = known[best.mark]
+    values = sorted({f"{one.relevance:.2f}" for one in equals})
+    relevance = values[0] if len(values) == 1 else f"{values[0]}–{values[-1]}"
+    first, last = min(one.by_meaning[0] for one in equals), max(one.by_meaning[1] for one in equals)
     rank = f"{first:,}" if first == last else f"{first:,}–{last:,}"
     return tag(
         "li",
-        tag("span", str(place), class_="place"),
+        tag("span", place, class_="place"),
         what,
         tag(
             "p",
             tag("span", f"{sign} {words}".strip(), class_="mark", title=title),
-            tag("span", f"relevance {one.relevance:.2f}", title=f"rank {rank} by meaning"),
+            tag("span", f"relevance {relevance}", title=f"rank {rank} by tf-idf"),
             class_="told",
         ),
-        class_=f"found {one.mark or 'unmarked'}",
+        class_=f"found {best.mark or 'unmarked'}",
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from halation._arrays import FloatArray
 from halation.report._facts import Absent, Facts, Map, Placed, Query
+from halation.report._marks import marks
 
 __all__ = ["page_data", "pictures_wanted"]
 
@@ -26,6 +27,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "sizes": {"i2t": report["captions"], "t2i": report["images"]},
         "sigma": {kind: [_short(value) for value in values.tolist()] for kind, values in facts.sigma.items()},
         "right": {kind: counts.tolist() for kind, counts in facts.right.items()},
+        "marks": {mark: words[:2] for mark, words in marks(facts.knows).items()},
         "queries": [_query(query) for query in facts.queries],
         "map": None if isinstance(facts.map, Absent) else _map(facts.map),
     }
@@ -91,4 +93,4 @@ def _map(made: Map) -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+    return float(f"{value:.4g}") + 0.0  # no negative zero

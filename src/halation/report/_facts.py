@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -19,6 +19,7 @@ __all__ = [
     "Gallery",
     "Histogram",
     "Items",
+    "Knows",
     "Line",
     "Map",
     "Mark",
@@ -28,6 +29,15 @@ __all__ = [
     "RunFacts",
     "Training",
 ]
+
+Knows = Literal["written", "judged", "classes", "all"]
+"""How far a truth can be believed of the pairs it does not call right.
+
+written   each caption has the picture it was written for; nobody looked at other pairs
+judged    more pairs were judged (CxC, ECCV Caption), not all
+classes   right is what is of the same class
+all       every pair is known (drawn scenes)
+"""
 
 Mark = Literal["own", "right", ""]
 """own: the caption was written for that picture; right: a match by the truth, though nobody wrote it; or neither."""
@@ -100,6 +110,7 @@ class Reliabilities:
     lines: tuple[tuple[str, tuple[float, ...], tuple[float, ...], float], ...]
     note: str
     missing: Absent | None = None  # the calibrated line, where the run has none
+    seen: str = ""  # where the calibration was fitted on images that are shown here: which
 
 
 @dataclass(frozen=True)
@@ -184,9 +195,9 @@ class Items:
             found.setdefault(image, []).append(caption)
         return found
 
-    def first_caption(self, image: int) -> str:
-        """The first caption written for an image; empty where there is none."""
-        return self._captions_of.get(image, [""])[0]
+    def caption_of(self, image: int, besides: Collection[str] = ()) -> str:
+        """The first caption written for an image that is not among those `besides` it; empty where there is none."""
+        return next((text for text in self._captions_of.get(image, ()) if text not in besides), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +207,7 @@ class Facts:
     report, other, comparison   the measures of the run, of the run it is held against, and run − other
     recall       per direction, share of queries with a right answer among the first K, over K
     found        pairs called positive from the best on: x positives found, y the share of the called that are right
+    knows        what the truth knows of the pairs it does not call right
     agreement    per direction, ASP of the queries that R@1 calls hits and of those it calls misses
     galleries    in the order they are shown; their queries are all in `queries`
     """
@@ -218,5 +230,6 @@ class Facts:
     queries: tuple[Query, ...]
     sigma: Mapping[str, FloatArray] = field(default_factory=dict)  # "images" and "captions", where there are any
     right: Mapping[str, IntArray] = field(default_factory=dict)  # how many answers each image and caption has
+    knows: Knows = "written"
     map: Map | Absent = Absent("it was not asked for")
     notes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from halation.relevance import Direction
 from halation.report._facts import Absent, Facts, Line, Reliabilities, Training
 from halation.report._head import WAYS
-from halation.report._html import Markup, tag
+from halation.report._html import Child, Markup, tag
 from halation.report._svg import Axes, bars, histograms, lines
 
 __all__ = ["absent", "agreement", "curves", "figure", "trust"]
@@ -54,7 +54,7 @@ def _training(facts: Facts) -> Markup:
         ("Validation", "epoch", _grouped(one.validation for one in known)),
     ):
         small = [
-            figure(name, lines(group, Axes(f"{what}: {name}", unit, name, width=300, height=180)), None, "")
+            figure(name, lines(group, Axes(f"{what}: {name}", unit, name, 300, 180, whole_x=True)), None, "")
             for name, group in groups.items()
         ]
         if small:
@@ -125,7 +125,8 @@ def _reliability(direction: Direction, found: Reliabilities | Absent) -> Markup:
     drawn = []
     for name, said, was, error in found.lines:
         number = 0 if name == "calibrated" else 1
-        drawn.append(Line(f"{name}, ECE {error:.3f}", said, was, number))
+        where = " where it was fitted" if found.seen and name == "calibrated" else ""
+        drawn.append(Line(f"{name}{where}, ECE {error:.3f}", said, was, number))
     high = max(max(max(line.x), max(line.y)) for line in drawn)
     axes = Axes(
         f"Reliability, {WAYS[direction]}",
@@ -139,7 +140,7 @@ def _reliability(direction: Direction, found: Reliabilities | Absent) -> Markup:
         f"Reliability, {WAYS[direction]}",
         lines(drawn, axes, points=True),
         _keys(drawn),
-        f"On the dashed line is calibrated. {found.note}",
+        [tag("strong", f"{found.seen} ") if found.seen else None, f"On the dashed line is calibrated. {found.note}"],
     )
 
 
@@ -160,7 +161,7 @@ def agreement(facts: Facts) -> Markup:
     return tag("div", drawn, class_="figures wide")
 
 
-def figure(title: str, drawing: Markup, keys: Sequence[tuple[str, int]] | None, note: str) -> Markup:
+def figure(title: str, drawing: Markup, keys: Sequence[tuple[str, int]] | None, note: Child) -> Markup:
     """A drawing with its title, its legend and how to read it."""
     legend = None
     if keys:

@@ -23,6 +23,7 @@ from halation.relevance import Direction
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
 from halation.report._found import Blocks, beyond_written, class_line, positives_to_find, precision_line
 from halation.report._map import Clouds, make_map
+from halation.report._marks import knows
 from halation.report._picks import agreement, galleries
 from halation.report._rankings import Row, query
 from halation.report._sigma import certain, fifths, spread
@@ -38,6 +39,7 @@ Folder = str | os.PathLike[str]
 _RESAMPLES = 2000  # of the comparison
 _SHOWN = ("R@1", "R-P", "PMRP", "ASP(tfidf)")
 _ROWS = 256
+MOST_QUERIES = 5_000  # rankings of a query are 2 KB of the page
 _NO_SIGMA = Absent(
     "This model gives no σ: an item is a point, or has no place of its own. Probabilistic heads do:",
     'model.head = "pcme"',
@@ -71,10 +73,13 @@ def gather_facts(
     """All that a report says of a run on a split, and the split (for its pictures).
 
     against    another run, measured on the same: differences are run − against
-    queries    of so many the rankings are kept, those of the galleries first
+    queries    of so many the rankings are kept, those of the galleries first; at most 5,000
     """
-    if queries < 0:
-        raise InputError(f"queries is {queries}; it must be 0 or more")
+    if not 0 <= queries <= MOST_QUERIES:
+        raise InputError(
+            f"queries is {queries:,}; it must be 0 to {MOST_QUERIES:,}: all rankings are in the page, and with more it "
+            "would not open"
+        )
     titles = _titles(run, against)
     ours = _measure(titles[0], run, data, split, progress)
     theirs = None if against is None else _measure(titles[1], against, data, split, progress)
@@ -104,6 +109,7 @@ def gather_facts(
         queries=_queries(ours, theirs, corpus, chosen, queries, seed, progress),
         sigma=ours.sigma,
         right={"images": truth.n_positives("i2t"), "captions": truth.n_positives("t2i")},
+        knows=knows(dataset),
         map=_map(ours, seed, progress),
         notes=tuple(ours.report.notes()),
     ), dataset  # fmt: skip
@@ -161,7 +167,9 @@ def _run_facts(one: Measured, number: int) -> RunFacts:
 
 def _galleries(ours: Measured, theirs: Measured | None, direction: Direction) -> list[Gallery]:
     other = None if theirs is None else theirs.report.per_query[direction]
-    return galleries(direction, ours.report.queries[direction].items, ours.report.per_query[direction], other)
+    asked, columns = ours.report.queries[direction].items, ours.report.per_query[direction]
+    words = [ours.dataset.captions[item] for item in asked] if direction == "t2i" else None
+    return galleries(direction, asked, columns, other, knows=knows(ours.dataset), words=words)
 
 
 def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tuple[Line, ...]:

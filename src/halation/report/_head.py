@@ -10,6 +10,7 @@ from halation.evaluation._report import ADJUSTED, CEILING, DIRECTIONS, is_count
 from halation.relevance import Direction
 from halation.report._facts import Facts
 from halation.report._html import Markup, tag
+from halation.report._numbers import plain, signed
 from halation.report._svg import whisker
 from halation.report._verdict import judge, lead, verdict
 
@@ -65,7 +66,7 @@ def _tile(facts: Facts, direction: Direction, metric: str) -> Markup | None:
     change = None
     if row is not None:
         said = judge(row)
-        change = tag("span", f"{_SIGNS[said]} {_signed(row.difference)}", class_=f"change {said}")
+        change = tag("span", f"{_SIGNS[said]} {signed(row.difference)}", class_=f"change {said}")
     return tag(
         "div",
         tag("p", metric.replace("(tfidf)", ""), tag("span", WAYS[direction]), class_="what"),
@@ -145,7 +146,7 @@ def _row(facts: Facts, direction: Direction, metric: str, reach: float) -> Marku
     difference = _difference(facts, direction, metric)
     if facts.other is not None and difference is not None:
         said = judge(difference, smaller_is_better=is_count(metric))
-        change = f"{_signed(difference.difference, 2)} [{_signed(difference.low, 2)}, {_signed(difference.high, 2)}]"
+        change = f"{signed(difference.difference, 2)} [{signed(difference.low, 2)}, {signed(difference.high, 2)}]"
         picture = None if is_count(metric) else whisker(difference.difference, difference.low, difference.high, reach)
         cells += [
             _value(facts.other, direction, metric),
@@ -169,7 +170,7 @@ def _value(report: Report, direction: Direction, metric: str) -> Markup:
     beside = None
     if metric + ADJUSTED in results:
         share, ceiling = results[metric + ADJUSTED], results[metric + CEILING]
-        beside = tag("small", f"{share:.1f} % from chance to {ceiling:.1f}")
+        beside = tag("small", f"{plain(share)} % from chance to {plain(ceiling)}")
     return tag(
         "td", f"{value:.2f} ", tag("span", interval, class_="interval"), beside, class_="number", data_value=value
     )
@@ -189,7 +190,3 @@ def _reach(facts: Facts) -> float:
         row for rows in (facts.comparison.i2t, facts.comparison.t2i) for name, row in rows.items() if not is_count(name)
     ]
     return max([abs(end) for row in rows for end in (row.low, row.high)] + [0.1])
-
-
-def _signed(value: float, digits: int = 1) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Markup", "data_block", "tag"]
+__all__ = ["Child", "Markup", "data_block", "tag"]
 
 
 class Markup(str):

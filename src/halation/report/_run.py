@@ -32,7 +32,8 @@ def report_run(
     """Measure a run on a split and write `out/index.html`, one page that needs nothing but a browser.
 
     against    another run to compare with, on the same split
-    queries    of so many queries both rankings are kept, half of each direction; those of the galleries come first
+    queries    of so many queries both rankings are kept (at most 5,000), half of each direction; those of the galleries
+               come first
     Returns the page's path.
     """
     folder = _folder(out)  # before the work: a folder that cannot be made is known at once

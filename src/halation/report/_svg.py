@@ -19,6 +19,7 @@ class Axes:
     """What a figure's axes say and how big it is; a log axis needs x > 0. `low` and `high` fix the y axis.
 
     diagonal   a dashed line of equals, and the x axis the same as the y axis
+    whole_x    x counts something: no ticks between
     """
 
     title: str
@@ -30,6 +31,7 @@ class Axes:
     low: float | None = None
     high: float | None = None
     diagonal: bool = False
+    whole_x: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup:
-    """A line chart; `points` marks each value, with what it says on hover."""
+    """A line chart; `points` marks each value, with what it says on hover.
+
+    Of two runs the own line (0) is drawn last, and dashed: where it lies on the other's (1), both are seen.
+    """
     xs = [x for line in series for x in line.x]
     ys = [y for line in series for y in line.y]
     top = max(ys) if axes.high is None else axes.high
@@ -76,15 +81,17 @@ def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup
     if axes.diagonal:
         corners = {"x1": across(ends[0]), "y1": up(ends[0]), "x2": across(ends[1]), "y2": up(ends[1])}
         marks.append(tag("line", class_="diagonal", **corners))
-    for line in series:
+    over = not axes.diagonal and {0, 1} <= {line.run for line in series}  # two runs, which may be equal
+    for line in sorted(series, key=lambda line: -line.run):
         path = "".join(
             f"{'L' if k else 'M'}{across(x)} {up(y)}" for k, (x, y) in enumerate(zip(line.x, line.y, strict=True))
         )
-        marks.append(tag("path", class_=f"line s{line.run}", d=path))
+        marks.append(tag("path", class_=f"line s{line.run}{' over' if over and line.run == 0 else ''}", d=path))
+        radius = 3.8 if over and line.run == 1 else 2.6
         if points:
             for x, y in zip(line.x, line.y, strict=True):
                 said = tag("title", f"{line.name}: {axes.x} {short(x)}, {axes.y} {short(y)}")
-                marks.append(tag("circle", said, class_=f"dot s{line.run}", cx=across(x), cy=up(y), r=2.6))
+                marks.append(tag("circle", said, class_=f"dot s{line.run}", cx=across(x), cy=up(y), r=radius))
     return _framed(axes, across, up, marks)
 
 
@@ -142,10 +149,11 @@ def whisker(value: float, low: float, high: float, reach: float) -> Markup:
 def short(value: float) -> str:
     """A number in as few digits as it needs.
 
-    >>> short(1234567.0), short(0.12345), short(50.0), short(12000.0)
-    ('1.2M', '0.123', '50', '12k')
+    >>> short(1234567.0), short(0.12345), short(50.0), short(12000.0), short(-0.0)
+    ('1.2M', '0.123', '50', '12k', '0')
     """
-    if value and abs(value) >= 1e6:
+    value += 0.0  # no negative zero
+    if abs(value) >= 1e6:
         return f"{value / 1e6:.3g}M" if value % 1e6 == 0 else f"{value / 1e6:.2g}M"
     if abs(value) >= 1e4:
         return f"{value / 1e3:.3g}k"
@@ -186,7 +194,8 @@ def _framed(axes: Axes, across: _Scale, up: _Scale, marks: Sequence[Markup], *, 
 
 def _x_ticks(across: _Scale, axes: Axes) -> list[float]:
     if not across.log:
-        return ticks(across.low, across.high, max(2, axes.width // 80))
+        found = ticks(across.low, across.high, max(2, axes.width // 80))
+        return [x for x in found if x == round(x)] if axes.whole_x else found
     powers = range(math.floor(math.log10(across.low)), math.ceil(math.log10(across.high)) + 1)
     found = [10.0**power for power in powers if across.low <= 10.0**power <= across.high * 1.0001]
     return found if len(found) > 1 else [across.low, across.high]

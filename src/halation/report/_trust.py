@@ -14,6 +14,7 @@ from halation.data import Dataset
 from halation.relevance import Direction
 from halation.report._facts import Absent, Reliabilities
 from halation.search import NEAR, fingerprint
+from halation.search._calibrate import image_marks
 from halation.search._judge import judged, naive, near_ones
 
 __all__ = ["reliabilities"]
@@ -28,16 +29,17 @@ def reliabilities(
     if dataset.name.endswith(f"-{trained.recipe.data.train}"):
         return dict.fromkeys(("i2t", "t2i"), Absent("probabilities on what was trained on would say nothing"))
     trusts = _trusts(trained)
+    seen = "" if isinstance(trusts, Absent) else _seen(trusts, dataset)
     near = near_ones(dataset, "cider", NEAR["cider"], progress=progress)
     found: dict[Direction, Reliabilities | Absent] = {}
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
     for direction in sides:
         every = judged(direction, scores, dataset, None, near, most=_most(direction, scores), seed=seed)
-        found[direction] = _reliability(every, trained, trusts)
+        found[direction] = _reliability(every, trained, trusts, seen)
     return found
 
 
-def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent) -> Reliabilities:
+def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent, seen: str) -> Reliabilities:
     calibration = None if isinstance(trusts, Absent) else trusts[asked.direction].calibration
     top = TOP if calibration is None else calibration.top
     scores, matches = asked.mixed(top)
@@ -50,7 +52,21 @@ def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent) -> Re
         f"The {top} best candidates of {len(asked):,} queries, once in the gallery as it is and once with all that "
         f"matches taken out. Before: {words}."
     )
-    return Reliabilities(tuple(lines), note, trusts if isinstance(trusts, Absent) else None)
+    if not isinstance(trusts, Absent) and not seen:
+        note += f" Calibrated: fitted on {trusts.data}{', none of which is shown here' if trusts.images else ''}."
+    return Reliabilities(tuple(lines), note, trusts if isinstance(trusts, Absent) else None, seen)
+
+
+def _seen(trusts: Trusts, dataset: Dataset) -> str:
+    """In words, which of these images the calibration was fitted on; empty where it was on none of them."""
+    kind = "its line says how well it could be fitted, not how far to believe it: take another split"
+    if not trusts.images:  # an older calibration.json: it has the name of its data and no more
+        same = trusts.data.endswith(f" images of {dataset.name}")
+        return f"Perhaps fitted on these very images ({trusts.data}); if so, {kind}." if same else ""
+    both = len(set(trusts.images) & set(image_marks(dataset)))
+    if both == len(dataset):
+        return f"Fitted on these very images: {kind}."
+    return f"Fitted on {both:,} of these {len(dataset):,} images: {kind}." if both else ""
 
 
 def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float, ...], tuple[float, ...], float]:

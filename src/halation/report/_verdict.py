@@ -5,6 +5,7 @@ from __future__ import annotations
 from halation.evaluation import Comparison, Difference, Report
 from halation.metrics import chance_asp
 from halation.report._facts import Facts
+from halation.report._numbers import signed
 
 __all__ = ["Judgement", "judge", "lead", "verdict"]
 
@@ -45,7 +46,7 @@ def _answer(answers: dict[Judgement, str], rows: list[Difference]) -> str:
 
 
 def _points(metric: str, rows: list[Difference]) -> str:
-    numbers = " and ".join(f"{row.difference:+.1f}".replace("-", "−") for row in rows)
+    numbers = " and ".join(signed(row.difference) for row in rows)
     open_ = all(judge(row) == "same" for row in rows)
     name = metric.replace("(tfidf)", "").replace("-", "\u2011")  # a hyphen that does not break the line
     return f"{name} {numbers} points{', which this split cannot tell from 0' if open_ else ''}"
@@ -71,4 +72,4 @@ def _meaning(report: Report) -> str:
         )
         ceiling = results["ASP(tfidf) ceiling"]
         said.append(f"{results['ASP(tfidf)']:.1f} for {way} (chance {chance:.0f}, ceiling {ceiling:.0f})")
-    return f"By meaning the whole ranking scores an ASP of {' and '.join(said)}."
+    return f"By meaning, taken as tf-idf between captions, the whole ranking scores an ASP of {' and '.join(said)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from halation.relevance import Direction
 from halation.search._fingerprint import fingerprint
 from halation.search._judge import NEAR, judge, naive, near_ones
 
-__all__ = ["Calibrated", "calibrate_run", "unseen"]
+__all__ = ["Calibrated", "calibrate_run", "image_marks", "unseen"]
 
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
 
@@ -76,12 +77,21 @@ def calibrate_run(
         fitted[direction] = fit_trust(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
-    trusts = Trusts(fitted["t2i"].trust, fitted["i2t"].trust, fingerprint(trained.folder), name, tuple(notes))
+    both, mark = (fitted["t2i"].trust, fitted["i2t"].trust), fingerprint(trained.folder)
+    trusts = Trusts(*both, mark, name, tuple(notes), image_marks(dataset))
     found = Calibrated(trusts, fitted, before)
     if write:
         trusts.save(trained.folder / "calibration.json")
         found.plot(trained.folder / "reliability.png")
     return found
+
+
+def image_marks(dataset: Dataset) -> tuple[str, ...]:
+    """A short digest of every image's name and captions, in order: the same image has the same in every split of it."""
+    written: list[list[str]] = [[str(name)] for name in dataset.truth.image_ids]
+    for caption, image in zip(dataset.captions, dataset.image_of.tolist(), strict=True):
+        written[image].append(caption)
+    return tuple(hashlib.sha256("\0".join(one).encode()).hexdigest()[:12] for one in written)
 
 
 def unseen(trained: Trained, data: str | os.PathLike[str], split: str | None = None) -> tuple[Dataset, list[str]]:

@@ -6,26 +6,32 @@ for (const browser of document.querySelectorAll(".browser")) {
   const filter = browser.querySelector(".filter");
   const order = browser.querySelector(".order");
   const count = browser.querySelector(".count");
+  const names = new Map([...browser.querySelectorAll(".segments [data-way]")].map((button) => [button.dataset.way, button.textContent]));
   const chosen = new Map(galleries.map((gallery) => [gallery, [...gallery.querySelectorAll(".card")]]));
 
   const show = () => {
-    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = wordsOf(filter.value);
+    const told = new Map(); // direction → how many queries of this kind the filter leaves
     for (const gallery of galleries) {
       const here = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
       gallery.classList.toggle("away", !here);
-      if (!here) continue;
+      if (gallery.dataset.key !== choice.key) continue;
       let shown = 0;
       for (const card of chosen.get(gallery)) {
-        card.hidden = !wanted.every((word) => card.dataset.words.includes(word));
+        card.hidden = !wanted.every((word) => joined(card.dataset.words).includes(word));
         shown += !card.hidden;
       }
-      count.textContent = wanted.length ? `${shown} of ${chosen.get(gallery).length} queries` : "";
+      told.set(gallery.dataset.way, `${shown} of ${chosen.get(gallery).length}`);
+      if (!here) continue;
       const by = order.value;
       const cards = [...chosen.get(gallery)];
       if (by) cards.sort((a, b) => Number(b.dataset[by] || NaN) - Number(a.dataset[by] || NaN));
       gallery.querySelector(".cards").append(...cards);
       watch(gallery);
     }
+    const [other] = [...told.keys()].filter((way) => way !== choice.way);
+    const beside = other ? `; ${names.get(other)}: ${told.get(other)}` : "";
+    count.textContent = wanted.length ? `${names.get(choice.way)}: ${told.get(choice.way)} queries${beside}` : "";
     for (const button of browser.querySelectorAll(".tools button")) {
       const on = button.dataset.way === choice.way || button.dataset.key === choice.key;
       button.setAttribute("aria-pressed", String(on));

@@ -45,9 +45,13 @@ const watch = (root) => root.querySelectorAll(".picture:not([data-filled])").for
 const short = (value) => {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  return size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+  const said = size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+  return said.replace(/^-/, "−");
 };
 
+// a filter's words must all be there; an arrow keeps its sides: "text →" is a direction, and not two words of both
+const joined = (text) => text.toLowerCase().replaceAll("->", "→").replace(/\b(image|text)\s+(?=→)/g, "$1").replace(/→\s+(?=image|text)/g, "→");
+const wordsOf = (text) => joined(text).split(/\s+/).filter(Boolean);
 const answers = (count) => `${count.toLocaleString("en")} right answer${count === 1 ? "" : "s"}`;
 const sections = new Map(); // id of a section → what makes it, when it comes near
 

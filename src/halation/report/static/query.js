@@ -1,9 +1,8 @@
 // One query: chosen from a list, both rankings side by side, with the ranks that ASP compares.
 
 onApproach("query", () => {
-  const { queries, captions, names, of, runs, sizes } = read("data");
+  const { queries, captions, names, of, runs, sizes, marks } = read("data");
   const LIST = 60; // options in the list at a time; typing narrows it
-  const marks = { own: ["✓", "written for it"], right: ["✓", "also right"], "": ["", "not marked"] };
   const box = byId("query-filter"), list = byId("query-list"), shown = byId("query-shown");
   const first = new Map();
   of.forEach((image, caption) => first.has(image) || first.set(image, caption));

@@ -28,10 +28,10 @@
   });
 
   byId("measures-filter").addEventListener("input", (event) => {
-    const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = wordsOf(event.target.value);
     let shown = 0;
     for (const row of rows) {
-      const said = `${value(row, 0)} ${value(row, 1)}`.toLowerCase();
+      const said = joined(`${value(row, 0)} ${value(row, 1)}`);
       row.hidden = !wanted.every((word) => said.includes(word));
       shown += !row.hidden;
     }

@@ -19,7 +19,7 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx,docs,map]'
 	touch $@
 
 demo: $(READY)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,21 @@ import torch
 from halation.data import Dataset, draw_scenes, read_scenes
 from halation.report import Facts, gather_facts, write_page
 from runs import write_run
+
+
+@contextmanager
+def principal_maps() -> Iterator[None]:
+    """Maps by principal components, whether UMAP is installed or not: it takes many seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "umap", None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def maps(request: pytest.FixtureRequest) -> Iterator[None]:
+    """By principal components in every file of this folder but the one about UMAP."""
+    with nullcontext() if request.module.__name__.endswith("test_umap") else principal_maps():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +52,8 @@ def runs(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 
 @pytest.fixture(scope="session")
 def gathered(world: Path, runs: tuple[Path, Path]) -> tuple[Facts, Dataset]:
-    return gather_facts(runs[0], world, against=runs[1], queries=40)
+    with principal_maps():
+        return gather_facts(runs[0], world, against=runs[1], queries=40)
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,6 @@ import pytest
 from halation.report._map import Clouds, ellipses, local_maps, make_map, principal
 
 
-@pytest.fixture(autouse=True)
-def without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)
-
-
 def matrix_of(shape: np.ndarray) -> np.ndarray:
     """The covariance an ellipse stands for."""
     long, short, turn = shape

@@ -69,7 +69,7 @@ def test_others_are_told_from_by_those_who_meet_them(seed: int) -> None:
     others = [Others(p, m) for p, m in zip(points, meets, strict=True)]
     value = spread(a, b, matches, scale=3.0, others_a=others[0], others_b=others[1])
     assert float(value.detach()) == pytest.approx(by_loop(a, b, matches, 3.0, *others), rel=1e-12)
-    value.backward()  # what is not met stands at −∞, and leaves no trace in a gradient
+    value.backward()  # what is not met leaves no trace in a gradient
     assert a.log_var is not None and a.log_var.grad is not None
     assert bool(torch.isfinite(a.log_var.grad).all())
     nobody = Others(points[0], torch.zeros(5, 4, dtype=torch.bool))

@@ -18,6 +18,9 @@ from halation.similarity._geometry import widen
 __all__ = ["Others", "Spread", "spread"]
 
 
+_NEVER = -1e30  # rather than −∞: who meets nobody has a gradient of 0, and not NaN
+
+
 class Others(NamedTuple):
     """Further items that a query is told from: points (m, d), and which of them each of n queries meets (n, m) bool."""
 
@@ -103,9 +106,10 @@ def _asked(asks: Gaussian, scores: Tensor, matches: Tensor, others: Others | Non
                 f"others.meets has shape {tuple(others.meets.shape)}, but {len(asks)} queries are to meet "
                 f"{len(others.points)} others"
             )
-        further = (_apart(asks.mean, others.points) * sharpness).masked_fill(~others.meets, -torch.inf)
-        logits = torch.cat([logits, further], dim=1)
-        matches = torch.cat([matches, torch.zeros_like(others.meets)], dim=1)
+        further = (_apart(asks.mean, others.points) * sharpness).masked_fill(~others.meets, _NEVER)
+        together = further.logsumexp(dim=1, keepdim=True)  # as one more that does not match: exp adds up
+        logits = torch.cat([logits, together], dim=1)
+        matches = torch.cat([matches, torch.zeros_like(matches[:, :1])], dim=1)
     return info_nce(logits, matches, 1.0, symmetric=False)
 
 

@@ -19,6 +19,7 @@ from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.build import build_objective, open_run, train_recipe
 from halation.config import parse_recipe
+from halation.interchange import export_run, from_pretrained
 from halation.training import Run, TrainingStopped
 
 HEADS = {
@@ -158,12 +159,13 @@ def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_
     assert kept == pytest.approx(math.exp(-seen[place.best_epoch]), rel=1e-6)
 
 
-def test_a_run_that_did_not_keep_what_its_loss_learnt_opens_all_the_same(
+def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens_all_the_same(
     world: Path, recipe_text: str, tmp_path: Path
 ) -> None:
     train_recipe(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
     weights = tmp_path / "run" / "model.safetensors"
-    assert open_run(tmp_path / "run").learnt
+    learnt = open_run(tmp_path / "run").learnt
+    assert learnt and from_pretrained(export_run(tmp_path / "run", tmp_path / "out")).learnt == learnt
     save_tensors(weights, load_tensors(weights))  # as it was written before
     assert open_run(tmp_path / "run").learnt == {}
 

@@ -142,7 +142,7 @@ def test_nothing_is_cut_at_the_edge_of_the_picture(
         assert box.x0 >= 0.03 * wide and box.x1 <= 0.97 * wide and box.y0 >= 0 and box.y1 <= high, said
     if kind == "soft contrastive":
         words = " ".join(said for said, _ in boxes)
-        assert "PCME's match probability, at the recipe's scale and shift" in words
+        assert "PCME's match probability, at the recipe's first scale and shift" in words
 
 
 def test_lines_do_not_run_into_one_another(run_of: RunOf, picture: Path) -> None:

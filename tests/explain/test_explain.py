@@ -14,12 +14,15 @@ import pytest
 import torch
 from PIL import Image
 
+from halation import similarity
 from halation._errors import InputError
 from halation.build import Trained, open_run
 from halation.data import draw_scenes
 from halation.encoders import Parts, detail_of
 from halation.explain import explain
+from halation.explain._parts import facts_of
 from halation.explain._reading import read_words
+from halation.gaussian import Gaussian
 from halation.search import calibrate_run, embed, make_index, open_search
 from halation.search._reader import Reader
 from runs import write_run
@@ -79,9 +82,22 @@ def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
     draw = torch.Generator().manual_seed(7)
     apart = (image.sample(2000, draw) - text.sample(2000, draw)).square().sum(-1).add(1e-6).sqrt()
     expected = torch.sigmoid(15.0 - 2.0 * apart).mean()
-    assert facts["PCME's match probability, at the recipe's scale and shift"] == pytest.approx(
+    assert facts["PCME's match probability, at the recipe's first scale and shift"] == pytest.approx(
         float(expected), abs=0.02
     )
+
+
+def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
+    recipe = open_run(run_of("soft contrastive")).recipe
+    generator = torch.Generator().manual_seed(0)
+    one, other = (Gaussian(torch.randn(1, 4, generator=generator), torch.full((1, 4), -2.0)) for _ in range(2))
+    learnt = {"soft_contrastive": {"scale": 0.5, "shift": -1.0}}
+    told = facts_of(similarity.csd, one, other, recipe, learnt)
+    draw = torch.Generator().manual_seed(7)
+    apart = torch.cdist(one.sample(2000, draw)[0], other.sample(2000, draw)[0])
+    expected = float(torch.sigmoid(-1.0 - 0.5 * apart).mean())
+    assert told["PCME's match probability, at its learnt scale and shift"] == pytest.approx(expected, abs=0.02)
+    assert not any("learnt" in name for name in facts_of(similarity.csd, one, other, recipe, {}))
 
 
 @torch.no_grad()

@@ -187,7 +187,7 @@ class Explainer:
             similarity=name_of(self.compare),
             score=score,
             parts=parts,
-            facts=facts_of(self.compare, detail, asked, self.trained.recipe),
+            facts=facts_of(self.compare, detail, asked, self.trained.recipe, self.trained.learnt),
             probability=given.probability,
             about_probability=given.about,
             words=reading.words,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from halation.encoders import Encoded, Several, best_cosine
 from halation.explain._explanation import Part
 from halation.gaussian import Gaussian
 from halation.similarity import match_probability
+from halation.training import Learnt
 
 __all__ = ["facts_of", "name_of", "parts_of"]
 
@@ -42,7 +44,7 @@ def name_of(compare: Any) -> str:
     return str(getattr(compare, "__name__", type(compare).__name__))
 
 
-def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe) -> dict[str, float]:
+def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: Learnt) -> dict[str, float]:
     """What is known beside the score: σ of both sides, PCME's own match probability."""
     if isinstance(image, Several) and isinstance(text, Several):
         best = int(_cosines(image, text).flatten().argmax())
@@ -55,11 +57,12 @@ def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe) -> dic
         if not one.is_point:
             facts[f"σ of the {side} (geometric mean)"] = float(one.uncertainty()[0])
             facts[f"Σσ² of the {side}"] = float(_spread(one))
-    loss = recipe.loss.soft_contrastive
+    loss = replace(recipe.loss.soft_contrastive, **learnt.get("soft_contrastive", {}))
     if loss.weight and not (image.is_point or text.is_point):
         draw, how = torch.Generator().manual_seed(0), {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES}
         matches = match_probability(image.to("cpu"), text.to("cpu"), generator=draw, **how)  # type: ignore[arg-type]
-        facts["PCME's match probability, at the recipe's scale and shift"] = float(matches)
+        whose = "its learnt" if "soft_contrastive" in learnt else "the recipe's first"
+        facts[f"PCME's match probability, at {whose} scale and shift"] = float(matches)
     return facts
 
 

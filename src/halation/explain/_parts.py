@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -57,11 +56,12 @@ def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt
         if not one.is_point:
             facts[f"σ of the {side} (geometric mean)"] = float(one.uncertainty()[0])
             facts[f"Σσ² of the {side}"] = float(_spread(one))
-    loss = replace(recipe.loss.soft_contrastive, **learnt.get("soft_contrastive", {}))
+    loss, had = recipe.loss.soft_contrastive, learnt.get("soft_contrastive", {})
     if loss.weight and not (image.is_point or text.is_point):
-        draw, how = torch.Generator().manual_seed(0), {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES}
+        draw = torch.Generator().manual_seed(0)
+        how = {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES, **had}
         matches = match_probability(image.to("cpu"), text.to("cpu"), generator=draw, **how)  # type: ignore[arg-type]
-        whose = "its learnt" if "soft_contrastive" in learnt else "the recipe's first"
+        whose = "its learnt" if had else "the recipe's first"
         facts[f"PCME's match probability, at {whose} scale and shift"] = float(matches)
     return facts
 

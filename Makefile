@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: help demo serve test test-services lint types pytest bench studies figures docs clean
 
 help:
-	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k)"
+	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k; ARGS='--images 600': a quick look)"
 	@echo "make serve    search what the demo indexed, in the browser (INDEX=folder: another index; PORT=number)"
 	@echo "make test     lint, types and tests"
 	@echo "make test-services   tests against a real Milvus server, which they start and stop (loopback only)"
@@ -23,7 +23,7 @@ $(READY): pyproject.toml
 	touch $@
 
 demo: $(READY)
-	$(BIN)/halation demo $(if $(DATA),--data $(DATA))
+	$(BIN)/halation demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 IDX = $(or $(INDEX),demo/index)
 serve: $(READY)

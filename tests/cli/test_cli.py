@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halation.cli import _demo, main
+from halation.cli import _demo
+from runs import halation as run
 from worlds import sample_scores, sample_truth
 
 
@@ -31,14 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(path / "a.npy", sample_scores(truth, 0.7, seed=1))
     np.save(path / "b.npy", sample_scores(truth, 0.4, seed=2))
     return path
-
-
-def run(*arguments: object) -> int:
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
 
 
 def test_evaluate_prints_a_table_and_writes_a_report(
@@ -263,21 +256,31 @@ def test_trec_files_hold_the_truth_of_the_protocol(folder: Path, tmp_path: Path)
     assert len((tmp_path / "trec" / "i2t.run").read_text().splitlines()) == 3 * 30
 
 
-def test_the_demo_draws_trains_compares_and_can_be_searched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("halation.cli._demo._SIZES", {"train": 128, "dev": 32, "test": 48})
-    assert run("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3") == 0
+def test_the_demo_draws_trains_compares_and_can_be_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3")
+    assert run(*arguments, "--images", 128) == 0
     printed = capsys.readouterr().out
+    assert "drawing 228 scenes" in printed  # 128 and the fewest of dev and test
     assert "mAP@R" in printed and "ASP(tfidf)" in printed and "Spearman" in printed
     assert (tmp_path / "scenes_pcme" / "model.safetensors").exists()
-    assert run("demo", "--out", tmp_path, "--set", "train.epochs=1", "--set", "train.lr=1e-3") == 0  # nothing twice
+    assert run(*arguments) == 0  # nothing twice
     again = capsys.readouterr().out
     assert "training scenes_pcme" not in again and f"halation serve {tmp_path / 'index'}" in again
     assert run("search", tmp_path / "index", "a red circle", "-k", 3, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["hits"]) == 3 and 0 <= answer["hits"][0]["probability"] <= 1
     assert Path(answer["hits"][0]["path"]).is_file() and answer["hits"][0]["id"].startswith("test_")
+    assert run(*arguments, "--images", 600) == 2
+    assert "scenes has 128 pictures to train on, not 600; give another --out" in capsys.readouterr().err
+
+
+def test_the_demo_says_which_number_of_images_it_cannot_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("demo", "--out", tmp_path, "--images", 20) == 2
+    assert "--images is 20; the demo needs at least 100" in capsys.readouterr().err
+    assert run("demo", "--out", tmp_path, "--images", 600, "--data", tmp_path) == 2
+    assert "has pictures of its own" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_program() -> None:

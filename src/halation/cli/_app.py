@@ -242,6 +242,9 @@ def features(
 def demo(
     data: Annotated[Path | None, typer.Option(help="A Flickr8k folder; without it, scenes are drawn.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the drawings and the runs.")] = Path("demo"),
+    images: Annotated[
+        int | None, typer.Option(help="Scenes to draw for training, 6,000 by default; 600 for a quick look.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value over the recipes'; repeatable.")
     ] = None,
@@ -250,7 +253,7 @@ def demo(
     from halation.cli._demo import run_demo
 
     with progress_bar() as progress:
-        text = run_demo(out, data, tuple(settings or ()), progress, print_line)
+        text = run_demo(out, data, images, tuple(settings or ()), progress, print_line)
     print(text)
 
 

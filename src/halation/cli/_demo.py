@@ -8,6 +8,7 @@ from shutil import which
 
 import numpy as np
 
+from halation._errors import InputError
 from halation._progress import Progress
 from halation.build import Trained, open_run, train_recipe
 from halation.config import read_recipe
@@ -20,16 +21,23 @@ from halation.training import Run, Tell
 __all__ = ["run_demo"]
 
 _METRICS = ("R@1", "R-P", "mAP@R", "ASP(tfidf)")
-_SIZES = {"train": 6000, "dev": 500, "test": 1000}
+_IMAGES = 6000
+_LEAST = {"train": 100, "dev": 50, "test": 50}  # a batch and some; enough to calibrate on and to compare
 
 
-def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: Progress, tell: Tell) -> str:
-    """Draw (unless there is data), train two models, compare them on the test split, index it; what a person reads."""
+def run_demo(
+    out: Path, data: Path | None, images: int | None, settings: tuple[str, ...], progress: Progress, tell: Tell
+) -> str:
+    """Draw (unless there is data), train two models, compare them on the test split, index it; what a person reads.
+
+    images   to draw for training (6,000); dev and test are in proportion to it
+    """
     out.mkdir(parents=True, exist_ok=True)
     folder = data or out / "scenes"
-    if data is None and not (folder / "scenes.json").exists():
-        tell(f"drawing {sum(_SIZES.values()):,} scenes into {folder}")
-        draw_scenes(folder, **_SIZES, progress=progress)
+    if data is None:
+        _draw(folder, images, progress, tell)
+    elif images is not None:
+        raise InputError(f"--images is for drawn scenes, and {data} has pictures of its own; leave one of them out")
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
     trained = {}
     for name in (f"{world}_pcme", f"{world}_pcme_daa"):
@@ -54,6 +62,20 @@ def run_demo(out: Path, data: Path | None, settings: tuple[str, ...], progress: 
         f"in the browser: {verb} serve {index}   (or: make serve)",
     ]
     return "\n".join(lines)
+
+
+def _draw(folder: Path, images: int | None, progress: Progress, tell: Tell) -> None:
+    """The scenes, unless they were drawn before; those that are there must be those that are asked for."""
+    if images is not None and images < _LEAST["train"]:
+        raise InputError(f"--images is {images}; the demo needs at least {_LEAST['train']} pictures to train on")
+    if (folder / "scenes.json").exists():
+        if images is not None and (there := len(read_scenes(folder, "train").images)) != images:
+            raise InputError(f"{folder} has {there:,} pictures to train on, not {images:,}; give another --out")
+        return
+    drawn = images or _IMAGES
+    sizes = {"train": drawn, "dev": max(_LEAST["dev"], drawn // 12), "test": max(_LEAST["test"], drawn // 6)}
+    tell(f"drawing {sum(sizes.values()):,} scenes into {folder}")
+    draw_scenes(folder, **sizes, progress=progress)
 
 
 def _called() -> str:

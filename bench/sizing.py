@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m bench.sizing               # writes docs/sizing.json, which docs/scaling.md is made of
     OMP_NUM_THREADS=1 python -m bench.sizing pictures      # that part of it anew
+    OMP_NUM_THREADS=1 python -m bench.sizing --quick       # some seconds: few repeats, the smallest index anew
 
 Rates are in processor time, so that a busy machine counts little; latencies by the clock. Embeddings are drawn from a
 mixture of 1,000 clusters, so that an index has something to find; pictures are drawn too.
@@ -39,25 +40,32 @@ def main() -> None:
     path = ROOT / "docs" / "sizing.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     found |= {"machine": machine(), "dim": DIM}
-    for part in sys.argv[1:] or PARTS:
-        found[part] = PARTS[part]()
+    given = [word for word in sys.argv[1:] if word != "--quick"]
+    quick = len(given) < len(sys.argv) - 1
+    if unknown := set(given) - set(PARTS):
+        sys.exit(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    for part in given or PARTS:
+        found[part] = PARTS[part](quick, found.get(part))
         write_text(path, json.dumps(found, indent=1) + "\n")
     print("wrote docs/sizing.json; now: python docs/tables.py")
 
 
-def _rate(work: Callable[[], Any], items: int, seconds: float = 1.5) -> float:
+def _rate(work: Callable[[], Any], items: int, quick: bool) -> float:
     """Items a second: the best of some repeats."""
+    seconds, repeats = (0.0, 1) if quick else (1.5, 3)
     work()
-    taken, began = [], time.process_time()
-    while time.process_time() - began < seconds or len(taken) < 3:
+    taken: list[float] = []
+    began = time.process_time()
+    while time.process_time() - began < seconds or len(taken) < repeats:
         start = time.process_time()
         work()
         taken.append(time.process_time() - start)
     return round(items / min(taken), 1)
 
 
-def _pictures(count: int = 16) -> dict[str, float]:
+def _pictures(quick: bool, before: object) -> dict[str, float]:
     """JPEGs of 500 × 375: decoded and made ready; seen by EfficientNet-Lite0 and a head."""
+    count = 2 if quick else 16
     generator = np.random.default_rng(0)
     files = []
     for _ in range(count):
@@ -73,7 +81,7 @@ def _pictures(count: int = 16) -> dict[str, float]:
 
     pixels = ready()
     with torch.no_grad():
-        return {"decoded": _rate(ready, count), "encoded": _rate(lambda: encoder(pixels), count)}
+        return {"decoded": _rate(ready, count, quick), "encoded": _rate(lambda: encoder(pixels), count, quick)}
 
 
 def _texts() -> dict[str, Encoder]:
@@ -85,14 +93,15 @@ def _texts() -> dict[str, Encoder]:
     }
 
 
-def _captions(count: int = 64) -> dict[str, float]:
+def _captions(quick: bool, before: object) -> dict[str, float]:
     """Captions of eleven words, as COCO's are on average."""
+    count = 4 if quick else 64
     said = [_SENTENCE] * count
     found = {}
     for name, encoder in _texts().items():
         backbone: Any = encoder.backbone
         with torch.no_grad():
-            found[name] = _rate(lambda: encoder(backbone.tokenize(said)), count)  # noqa: B023
+            found[name] = _rate(lambda: encoder(backbone.tokenize(said)), count, quick)  # noqa: B023
     return found
 
 
@@ -125,11 +134,13 @@ def _index(n: int) -> dict[str, Any]:
     return {"items": n, "bytes": round(size / n), "ms": latency, "build_s": round(built, 1), **tuning}
 
 
-PARTS: dict[str, Callable[[], Any]] = {
-    "pictures": _pictures,
-    "captions": _captions,
-    "index": lambda: [_index(size) for size in SIZES],
-}
+def _indexes(quick: bool, before: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    """Every size; with `quick` the smallest, the others as they were."""
+    kept = {one["items"]: one for one in before or ()} if quick else {}
+    return [_index(size) if size == SIZES[0] or size not in kept else kept[size] for size in SIZES]
+
+
+PARTS: dict[str, Callable[[bool, Any], Any]] = {"pictures": _pictures, "captions": _captions, "index": _indexes}
 
 if __name__ == "__main__":
     main()

@@ -37,7 +37,9 @@ class Processes:
             objective,
             device_ids=[self.device.index] if on_accelerator else None,
             broadcast_buffers=True,
-            find_unused_parameters=False,
+            # every step reaches the same parameters, though not always all of them: a head that pools what a network
+            # says of parts leaves that network's own summary alone
+            static_graph=True,
         )
 
     def same(self, value: Any) -> Any:

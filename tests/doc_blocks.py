@@ -1,11 +1,7 @@
-"""The code blocks of README and docs: which there are, in which language, and whether they are to be run.
+"""The code blocks of README and docs: which there are, and in which language.
 
-A block is fenced and says its language. An HTML comment on the line before can say that it is not run, and why:
-
-    <!-- run: no, takes hours -->
-
-Such a block is still read: its commands are parsed by the real command line, its Python is compiled and its imports are
-made. No other comment may stand there, and no block may be indented instead of fenced.
+A block is fenced and says its language. All are run, and no mark keeps one from it: no comment may stand on the line
+before, and no block may be indented instead of fenced.
 """
 
 from __future__ import annotations
@@ -19,18 +15,16 @@ LANGUAGES = ("python", "console", "toml", "json", "text")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^( *)```(\S*) *$")
-_COMMENT = re.compile(r"^ *<!-- (.*) -->$")
-_NO = re.compile(r"^run: no, (\S.*)$")
+_COMMENT = re.compile(r"^ *<!--.*-->$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. why_not: the reason it is not run; None where it is."""
+    """One fenced block."""
 
     place: str  # page:line, for messages
     language: str
     code: str
-    why_not: str | None
 
 
 def blocks(page: Path) -> list[Block]:
@@ -57,8 +51,9 @@ def read(text: str, name: str) -> list[Block]:
         assert language in LANGUAGES, f"{place}: the language is {language!r}; give one of {', '.join(LANGUAGES)}"
         end = next((k for k in range(at + 1, len(lines)) if lines[k].strip() == "```"), None)
         assert end is not None, f"{place}: the block has no end"
+        assert not (at and _COMMENT.match(lines[at - 1])), f"{place}: a comment above a block; every block is run"
         code = "\n".join(inner.removeprefix(indent) for inner in lines[at + 1 : end])
-        found.append(Block(place, language, code + "\n", _why_not(lines[at - 1] if at else "", place)))
+        found.append(Block(place, language, code + "\n"))
         at = end + 1
     return found
 
@@ -68,12 +63,3 @@ def _in_list(line: str, before: bool) -> bool:
     if re.match(r"^ *([-*]|\d+\.) ", line):
         return True
     return before and (not line.strip() or line.startswith(" "))
-
-
-def _why_not(line: str, place: str) -> str | None:
-    comment = _COMMENT.match(line)
-    if comment is None:
-        return None
-    reason = _NO.match(comment[1])
-    assert reason, f"{place}: {comment[1]!r} is no mark; `run: no, REASON` is the only one"
-    return reason[1]

@@ -1,24 +1,36 @@
-"""The commands of a console block: run for real where that takes seconds, else parsed by the real command line."""
+"""The commands of a page's console blocks, run for real. What would take long is cut down, here and nowhere else."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from types import TracebackType
 
-from doc_blocks import ROOT, Block
-from halation.cli import main
-from halation.config._toml import tomllib
+from doc_blocks import Block
+from doc_processes import Machines, Served, curl, finished, free_port, made
+from halation import InputError
+from halation.config import read_recipe
+from runs import halation
 
 # what a recipe is cut down to, so that it trains in a second: the verb, the keys and the files stay real
 SMALL = (
     "train.epochs=1", "train.batch_size=16", "train.warmup=1", "train.captions_per_image=1", "text.backbone=words_gru",
     "text.min_count=1", "text.dim=8", "text.hidden=8", "text.vectors=''", "model.dim=16",
 )  # fmt: skip
-_FEW = ("--train", "64", "--dev", "48", "--test", "24")
-_ENDLESS = ("serve",)  # ends with Ctrl-C
+# networks of the hub, which is not reachable everywhere; tests/build trains every recipe with small ones of their kind.
+# A head that pools parts leaves the summary of these alone, as it does CLIP's: several processes must bear that
+_NO_HUB = ("image.backbone=small_conv", "image.name=''", "image.size=32", "text.name=''", "train.layer_decay=1")
+_DRAWN = ("image.size=32", "data.dev_images=12")
+_LONGER: dict[tuple[str, ...], tuple[str, ...]] = {  # options that make a command's work small
+    ("data", "scenes"): ("--train", "64", "--dev", "48", "--test", "24"),
+    ("study", "daa"): ("--only", "flickr8k_infonce-seed0"),
+    ("serve",): ("--port", "0"),
+}
+_OTHER = {"coco-5k": "flickr", "0.0.0.0": "127.0.0.1"}  # that protocol asks for 5,000 images
+_FOLDER = "/shared/"  # of several machines; here one beside the others
 
 
 def commands(block: Block) -> list[tuple[str, str]]:
@@ -34,99 +46,122 @@ def commands(block: Block) -> list[tuple[str, str]]:
     return found
 
 
-def check(block: Block, shown: Callable[[], str]) -> None:
-    """Run or parse a console block; `shown` gives what was printed since it was asked last."""
-    for command, below in commands(block):
-        words = [word for word in shlex.split(command, comments=True) if not re.match(r"^[A-Z_]+=", word)]
-        program = words[0]
-        assert program in _PROGRAMS, f"{block.place}: {program} is not known to the test of the docs"
-        assert program in ("halation", "make", "pip") or block.why_not, f"{block.place}: {program} is not run; say why"
-        run = block.why_not is None
-        if program != "halation" or not run or words[1] in _ENDLESS:
-            _PROGRAMS[program](words[1:], block.place)
-            continue
-        shown()
-        wrong = below.startswith("halation: ")
-        code = _run(_cut_down(words[1:]))
-        said = shown()
-        assert code == (2 if wrong else 0), f"{block.place}: {command} ended with {code}:\n{said}"
-        if wrong:
-            assert _flat(below) in _flat(said), f"{block.place}: it said\n{said}"
+def cut_down(words: list[str]) -> list[str]:
+    """The same command with less to do. The page's own settings are read too, and a wrong one is still wrong."""
+    words = [_OTHER.get(word, word.replace(_FOLDER, "shared/")) for word in words]
+    if words[0] == "train":
+        return [*words, *_sets(_small(words[1:2]))]
+    return next(([*words, *more] for verb, more in _LONGER.items() if (*words[: len(verb)],) == verb), words)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _run(words: list[str]) -> int:
+def _small(recipe: list[str]) -> tuple[str, ...]:
     try:
-        main(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+        backbone = read_recipe(recipe[0]).image.backbone
+    except (IndexError, InputError):
+        return ()  # the command will say what is wrong
+    return (*SMALL, *_NO_HUB) if backbone == "hub" else SMALL
 
 
-def _cut_down(words: list[str]) -> list[str]:
-    if words[0] == "train":  # the page's own settings are read too, and a wrong one is still wrong
-        return [*words, *(part for setting in SMALL for part in ("--set", setting))]
-    if words[:2] == ["data", "scenes"]:
-        return [*words, *_FEW]
-    return words
+def _sets(settings: tuple[str, ...]) -> list[str]:
+    return [part for setting in settings for part in ("--set", setting)]
 
 
-def parse(words: list[str], place: str) -> None:
-    """The verb, its arguments and options exist; nothing is run."""
-    from typer.main import get_command
+class Console:
+    """A reader's terminal on one page. A server that it starts runs until the next is started, or the page ends."""
 
-    from halation.cli._app import app
+    def __init__(self, shown: Callable[[], str]) -> None:
+        """shown: gives what this process printed since it was asked last."""
+        self.shown = shown
+        self.server: Served | None = None
+        self.machines = Machines()
+        self.programs: dict[str, Callable[[list[str], str], tuple[int, str] | None]] = {
+            "halation": self._halation, "make": self._make, "pip": self._pip, "python": self._python,
+            "torchrun": self._torchrun, "curl": self._curl,
+        }  # fmt: skip
 
-    command: Any = get_command(app)
-    rest, path = list(words), "halation"
-    while hasattr(command, "commands"):
-        assert rest and rest[0] in command.commands, f"{place}: there is no {path} {' '.join(rest[:1])}"
-        command, path = command.commands[rest[0]], f"{path} {rest.pop(0)}"
-    try:
-        command.make_context(path, rest)
-    except Exception as error:  # of click, or of typer's own copy of it
-        raise AssertionError(f"{place}: {path}: {getattr(error, 'format_message', error.__str__)()}") from error
+    def __enter__(self) -> Console:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.machines.kill()
+        if kind is None:
+            self._ctrl_c()
+        elif self.server is not None:
+            self.server.kill()
+
+    def run(self, block: Block) -> None:
+        """Every command of a block; one that ends otherwise than its page says is an AssertionError."""
+        for command, below in commands(block):
+            given, rest = re.fullmatch(r'((?:[A-Z_]+=(?:"[^"]*"|\S*) )*)(.*)', command).groups()  # type: ignore[union-attr]
+            words = shlex.split(rest, comments=True)
+            assert words[0] in self.programs, f"{block.place}: {words[0]} is not known to the test of the docs"
+            ended = self.programs[words[0]](words[1:], given)
+            if ended is None:  # it waits for the other machines
+                continue
+            code, said = ended
+            wrong = below.startswith("halation: ")
+            assert code == (2 if wrong else 0), f"{block.place}: {command} ended with {code}:\n{said}"
+            if words[0] == "halation" and (wrong or self._serves(words[1:])):
+                assert _form(below) in _form(said), f"{block.place}: it said\n{said}"
+            if words[0] == "curl":
+                missing = set(re.findall(r'"(\w+)":', below)) - set(
+                    re.findall(r'"(\w+)":', json.dumps(json.loads(said)))
+                )
+                assert not missing, f"{block.place}: the answer has no {', '.join(sorted(missing))}:\n{said}"
+        assert not self.machines.running, f"{block.place}: a machine waits for others that no command starts"
+
+    def serve_python(self, block: Block) -> None:
+        """A block of Python that serves, as a program of its own."""
+        port = free_port()
+        code, count = re.subn(r"\bport=\d+", f"port={port}", block.code)
+        assert count == 1, f"{block.place}: it does not say its port"
+        self._start(Served([sys.executable, "-c", code], port=port))
+
+    def _start(self, server: Served) -> tuple[int, str]:
+        self._ctrl_c()
+        self.server = server
+        server.ask()
+        return 0, server.said
+
+    def _ctrl_c(self) -> None:
+        if self.server is not None:
+            self.server.ctrl_c()
+            self.server = None
+
+    def _serves(self, words: list[str]) -> bool:
+        return words[:1] == ["serve"]
+
+    def _halation(self, words: list[str], given: str) -> tuple[int, str]:
+        if self._serves(words):
+            return self._start(Served([sys.executable, "-m", "halation", *cut_down(words)], given))
+        assert not given, "an assignment before what runs in this process"
+        self.shown()
+        code = halation(*cut_down(words))
+        return code, self.shown()
+
+    def _torchrun(self, words: list[str], given: str) -> tuple[int, str] | None:
+        verb = words.index("halation") + 1
+        return self.machines.start([*words[:verb], *cut_down(words[verb:])])
+
+    def _make(self, words: list[str], given: str) -> tuple[int, str]:
+        if words == ["serve"]:
+            return self._start(Served([*made(words), "PORT=0"]))
+        small = shlex.join(["--images", "100", *_sets((*SMALL, *_DRAWN))])
+        return finished([*made(words), f"ARGS={small}"])
+
+    def _pip(self, words: list[str], given: str) -> tuple[int, str]:
+        code, said = finished([sys.executable, "-m", "pip", *words, "--dry-run", "--no-index"])
+        return int("does not provide the extra" in said) or code, said
+
+    def _python(self, words: list[str], given: str) -> tuple[int, str]:
+        return finished([sys.executable, *words, *(["--quick"] if words == ["-m", "bench.sizing"] else [])])
+
+    def _curl(self, words: list[str], given: str) -> tuple[int, str]:
+        assert self.server is not None, "no block above starts a server"
+        place = self.server.address.removeprefix("http://127.0.0.1")
+        return curl([word.replace("localhost:8000", f"localhost{place}") for word in words])
 
 
-def _torchrun(words: list[str], place: str) -> None:
-    start = words.index("-m")
-    assert words[start + 1] == "halation", f"{place}: torchrun of something else"
-    parse(words[start + 2 :], place)
-
-
-def _make(words: list[str], place: str) -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = [word for word in words if "=" not in word]
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{place}: the Makefile has no {target}"
-
-
-def _pip(words: list[str], place: str) -> None:
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    for extras in re.findall(r"\[([\w,]+)\]", " ".join(words)):
-        assert set(extras.split(",")) <= set(known), f"{place}: there is no extra {extras}"
-
-
-def _python(words: list[str], place: str) -> None:
-    if words[0] == "-m":  # python -m bench losses, python -m bench.sizing
-        parts = words[2:] if words[1] == "bench" else [words[1].removeprefix("bench.")]
-        assert all((ROOT / "bench" / f"{part}.py").is_file() for part in parts), f"{place}: no such benchmark"
-    else:
-        assert (ROOT / Path(words[0])).is_file(), f"{place}: {words[0]} does not exist"
-
-
-def _elsewhere(words: list[str], place: str) -> None:
-    """A program that is not ours."""
-
-
-_PROGRAMS: dict[str, Callable[[list[str], str], None]] = {
-    "halation": parse,
-    "torchrun": _torchrun,
-    "make": _make,
-    "pip": _pip,
-    "python": _python,
-    **dict.fromkeys(("curl", "docker", "git", "helm", "kill", "rsync"), _elsewhere),
-}
+def _form(text: str) -> str:
+    """Words without line ends, any number for any other."""
+    return " ".join(re.sub(r"\d[\d,]*", "0", text).split())

@@ -14,13 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from doc_blocks import ROOT
 from doc_commands import SMALL
 from halation.build import train_recipe
 from halation.config import read_recipe
 from halation.data import draw_scenes
 from halation.search import calibrate_run, embed, make_index
-from layouts import draw
+from layouts import (
+    draw,
+    write_coco_ids,
+    write_features,
+    write_flickr8k,
+    write_judged_coco,
+    write_judgements,
+    write_karpathy,
+)
 from worlds import sample_scores, sample_truth
+
+SHARED = ROOT.parent / "shared"
 
 
 def write_world(root: Path) -> Path:
@@ -51,13 +62,7 @@ def copy_world(world: Path, target: Path) -> Path:
 def _write_flickr8k(scenes: Path, folder: Path) -> None:
     """Not Flickr8k, but as good: every layout opens alike, and the features lie where its recipes look for them."""
     shutil.copytree(scenes, folder)
-    names = sorted(path.name for path in (folder / "images").iterdir())
-    generator = np.random.default_rng(0)
-    features = folder / "features"
-    features.mkdir()
-    np.save(features / "efflite0_pooled.npy", generator.normal(size=(len(names), 12)).astype(np.float16))
-    np.save(features / "efflite0_local.npy", generator.normal(size=(len(names), 4, 12)).astype(np.float16))
-    (features / "images.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    write_features(folder)
 
 
 def _write_lists(root: Path) -> None:
@@ -147,7 +152,49 @@ def _second_run(root: Path) -> None:
     shutil.copytree(root / "runs" / "pcme", root / "runs" / "pcme_daa")
 
 
-PREPARED: dict[str, Callable[[Path], None]] = {"docs/report.md": _second_run}  # what one page alone needs
+def _coco(root: Path) -> None:
+    write_karpathy(root / "path" / "to" / "coco", "coco")
+
+
+def _coco_ids(root: Path) -> None:
+    """The real test split where it is, else ids of it."""
+    wanted, real = root / "path" / "to" / "coco_test.jsonl", SHARED / "data" / "coco_eval" / "karpathy_test5k.jsonl"
+    if real.is_file():
+        wanted.symlink_to(real)
+    else:
+        write_coco_ids(wanted)
+
+
+def _judged(root: Path) -> None:
+    """COCO's and Flickr8k's folders, with what people said of them."""
+    write_judged_coco(root / "path" / "to" / "coco")
+    shutil.rmtree(root / "path" / "to" / "flickr8k")
+    write_features(
+        write_judgements(write_flickr8k(root / "path" / "to" / "flickr8k", {"train": 60, "dev": 8, "test": 12}))
+    )
+
+
+def _several_machines(root: Path) -> None:
+    """A folder that all machines see; and this repository's pages, which the last block writes anew."""
+    write_karpathy(root / "shared" / "coco", "coco")
+    shutil.copytree(root / "photos", root / "shared" / "pictures")
+    shutil.copy(ROOT / "README.md", root)
+    for folder in ("docs", "bench"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("*.png", "__pycache__"))
+
+
+def _photo(root: Path) -> None:
+    draw(root / "photo.jpg", 1)
+
+
+PREPARED: dict[str, Callable[[Path], None]] = {  # what one page alone needs
+    "docs/measuring.md": _coco_ids,
+    "docs/papers.md": _coco,
+    "docs/report.md": _second_run,
+    "docs/rooms/studies.md": _judged,
+    "docs/scaling.md": _several_machines,
+    "docs/serving.md": _photo,
+}
 
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": lambda: _measured() | _loop(),

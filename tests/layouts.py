@@ -6,7 +6,7 @@ Every picture is drawn, every caption invented, every weight drawn at random.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
-from worlds import COLOURS, PLACES, THINGS
+from worlds import COLOURS, PLACES, THINGS, sample_truth
 
 SIZES = {"train": 8, "dev": 4, "test": 4}
 _SIZE = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -43,10 +43,10 @@ def draw(path: Path, number: int) -> Path:
     return path
 
 
-def write_flickr8k(root: Path) -> Path:
+def write_flickr8k(root: Path, sizes: Mapping[str, int] = SIZES) -> Path:
     """Flickr8k.token.txt, its lists and images/."""
     lines, number = [], 0
-    for split, size in SIZES.items():
+    for split, size in sizes.items():
         names = []
         for _ in range(size):
             names.append(f"p{number}.jpg")
@@ -56,6 +56,72 @@ def write_flickr8k(root: Path) -> Path:
         (root / f"Flickr_8k.{split}Images.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
     (root / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return root
+
+
+def write_judgements(root: Path) -> Path:
+    """ExpertAnnotations.txt and CrowdFlowerAnnotations.txt of the test images in `root`: six of each an image."""
+    names = (root / "Flickr_8k.testImages.txt").read_text(encoding="utf-8").split()
+    ids = [f"{name}#{k}" for name in names for k in range(5)]
+    generator = np.random.default_rng(0)
+    expert, crowd = [], []
+    for image in names:
+        scores = generator.integers(1, 5, (6, 3))
+        asked = generator.choice(ids, 6, replace=False)
+        expert += ["\t".join([image, *map(str, (caption, *row))]) for caption, row in zip(asked, scores, strict=True)]
+        for caption in generator.choice(ids, 6, replace=False):
+            yes = int(generator.integers(0, 4))
+            crowd.append("\t".join([image, caption, f"{yes / 3:.6f}", str(yes), str(3 - yes)]))
+    (root / "ExpertAnnotations.txt").write_text("\n".join(expert) + "\n", encoding="utf-8")
+    (root / "CrowdFlowerAnnotations.txt").write_text("\n".join(crowd) + "\n", encoding="utf-8")
+    return root
+
+
+def write_features(root: Path) -> Path:
+    """features/efflite0_*.npy of the pictures in images/, where the recipes of Flickr8k look for them."""
+    names = sorted(path.name for path in (root / "images").iterdir())
+    generator = np.random.default_rng(0)
+    (root / "features").mkdir()
+    for kind, shape in (("pooled", (len(names), 12)), ("local", (len(names), 4, 12))):
+        np.save(root / "features" / f"efflite0_{kind}.npy", generator.normal(size=shape).astype(np.float16))
+    (root / "features" / "images.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    return root
+
+
+def write_judged_coco(root: Path) -> Path:
+    """karpathy_test5k.jsonl with categories, and extended positives as CxC's, out of the air."""
+    truth = sample_truth(images=40, seed=1)
+    assert truth.captions is not None and truth.classes is not None and truth.class_names is not None
+    generator = np.random.default_rng(0)
+    i2t: dict[str, list[int]] = {}
+    t2i: dict[str, list[int]] = {}
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "karpathy_test5k.jsonl").open("w", encoding="utf-8") as file:
+        for image in range(40):
+            ids = list(range(5 * image, 5 * image + 5))
+            classes = [name for name, here in zip(truth.class_names, truth.classes[image], strict=True) if here]
+            row = {"image_id": image, "caption_ids": ids, "captions": [truth.captions[k] for k in ids]}
+            file.write(json.dumps({**row, "categories": classes if image != 7 else []}) + "\n")
+            for caption in {*ids, *generator.integers(200, size=3).tolist()}:
+                i2t.setdefault(str(image), []).append(caption)
+                t2i.setdefault(str(caption), []).append(image)
+    (root / "cxc_image_to_caption.json").write_text(json.dumps(i2t), encoding="utf-8")
+    (root / "cxc_caption_to_image.json").write_text(json.dumps(t2i), encoding="utf-8")
+    return root
+
+
+def write_coco_ids(path: Path, images: int = 40) -> Path:
+    """A JSONL with ids of COCO's test images and captions, those that eccv-caption knows, and invented captions."""
+    import eccv_caption
+
+    known = Path(eccv_caption.__file__).parent / "data" / "original_image_to_caption.json"
+    chosen = list(json.loads(known.read_text(encoding="utf-8")).items())[:images]
+    rows = [
+        {"image_id": int(image), "caption_ids": ids, "captions": captions_of(number, len(ids))}
+        for number, (image, ids) in enumerate(chosen)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
 
 
 def write_karpathy(root: Path, dataset: str) -> Path:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import doc_commands
 from doc_blocks import PAGES, ROOT, Block, blocks, read
+from doc_commands import Console
+from doc_processes import request
 from doc_worlds import NAMES, PREPARED, copy_world, write_world
 from halation.config import parse_recipe
 
@@ -30,23 +31,24 @@ def test_every_block_of_the_page_runs(
     monkeypatch.chdir(copy_world(world, tmp_path / "world"))
     PREPARED.get(name, lambda _: None)(Path.cwd())
     names = {"__name__": "__page__", **NAMES.get(name, dict)()}
-    for block in blocks(page):
-        if block.language == "python":
-            run_python(block, names)
-        elif block.language == "console":
-            doc_commands.check(block, lambda: "".join(capsys.readouterr()))
-        elif block.language == "toml" and block.why_not is None:
-            parse_recipe(block.code)
-        elif block.language == "json":
-            [json.loads(line) for line in block.code.splitlines() if line]
+    with Console(lambda: "".join(capsys.readouterr())) as console:
+        for block in blocks(page):
+            if block.language == "python" and serves(block):
+                console.serve_python(block)
+            elif block.language == "python":
+                exec(compile(block.code, block.place, "exec"), names)
+            elif block.language == "console":
+                console.run(block)
+            elif block.language == "toml":
+                parse_recipe(block.code)
+            elif block.language == "json":
+                [json.loads(line) for line in block.code.splitlines() if line]
 
 
-def run_python(block: Block, names: dict[str, object]) -> None:
-    """Run it; one that is not to be run must compile, and what it imports must exist."""
-    tree = ast.parse(block.code, block.place)
-    if block.why_not is not None:
-        tree.body = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    exec(compile(tree, block.place, "exec"), names)
+def serves(block: Block) -> bool:
+    """Whether it would not end by itself."""
+    called = (node.func for node in ast.walk(ast.parse(block.code)) if isinstance(node, ast.Call))
+    return any(isinstance(name, ast.Name) and name.id == "serve" for name in called)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +56,7 @@ def run_python(block: Block, names: dict[str, object]) -> None:
     [
         ("```\nx\n```", "language is ''"),
         ("```ruby\nx\n```", "language is 'ruby'"),
-        ("<!-- run: maybe -->\n```python\nx\n```", "is no mark"),
-        ("<!-- run: no -->\n```python\nx\n```", "is no mark"),
+        ("<!-- run: no, takes hours -->\n```python\nx\n```", "every block is run"),
         ("words\n\n    x = 1\n", "indented block"),
         ("```python\nx\n", "no end"),
     ],
@@ -68,26 +69,37 @@ def test_a_block_that_hides_from_this_test_is_found(text: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("halation fly", "there is no halation fly"),
+        ("halation fly", "No such command 'fly'"),
         ("halation train scenes_pcme --data d --out o --wings 2", "No such option"),
         ("halation train scenes_pcme", "Missing option"),
-        ("halation study love", "there is no halation study love"),
-        ("make tea", "has no tea"),
-        ("pip install halation[wings]", "no extra wings"),
-        ("python examples/nothing.py", "does not exist"),
+        ("halation study love", "No such command 'love'"),
+        ("torchrun --nnodes=2 -m halation fly", "waits for others"),
+        ("make tea", "tea"),
+        ("make serve", "there is no index at demo/index"),
+        ("pip install halation[wings]", "does not provide the extra 'wings'"),
+        ("python examples/nothing.py", "No such file"),
+        ("curl localhost:8000", "no block above starts a server"),
         ("cobol x", "not known"),
     ],
 )
-def test_a_command_that_does_not_exist_is_found(command: str, said: str) -> None:
-    block = read(f"<!-- run: no, it is wrong -->\n```console\n$ {command}\n```", "page")[0]
-    with pytest.raises(AssertionError, match=re.escape(said)):
-        doc_commands.check(block, lambda: "")
+def test_a_command_that_does_not_run_is_found(
+    command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = read(f"```console\n$ {command}\n```", "page")[0]
+    with pytest.raises(AssertionError, match=re.escape(said)), Console(lambda: "".join(capsys.readouterr())) as console:
+        console.run(block)
 
 
-def test_what_is_not_ours_says_why_it_is_not_run() -> None:
-    block = read("```console\n$ curl localhost\n```", "page")[0]
-    with pytest.raises(AssertionError, match="say why"):
-        doc_commands.check(block, lambda: "")
+def test_where_there_is_no_curl_the_same_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "p.jpg").write_bytes(b"a picture")
+    asked = request(["-s", "localhost:8000/search", "-H", "content-type: application/json", "-d", '{"k": 1}'])
+    assert (asked.method, str(asked.url), asked.content) == ("POST", "http://localhost:8000/search", b'{"k": 1}')
+    assert asked.headers["content-type"] == "application/json"
+    sent = request(["http://localhost/search/image", "-F", f"image=@{tmp_path / 'p.jpg'}", "-F", "want=captions"])
+    body = sent.read()
+    assert sent.headers["content-type"].startswith("multipart/form-data")
+    assert b'name="image"' in body and b"a picture" in body and b'name="want"' in body and b"captions" in body
 
 
 def test_every_linked_file_and_heading_exists() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from halation import caption_relevance
 from halation.studies import humans
+from layouts import write_judgements
 from worlds import sample_truth
 
 
@@ -24,22 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokens = [f"{names[k // 5]}#{k % 5}\t{caption}" for k, caption in enumerate(truth.captions)]
     (path / "Flickr8k.token.txt").write_text("\n".join(tokens) + "\n")
     (path / "Flickr_8k.testImages.txt").write_text("\n".join(names) + "\n")
-    generator = np.random.default_rng(0)
-    expert, crowd = [], []
-    for image in range(12):
-        for caption in generator.choice(60, 6, replace=False):
-            scores = generator.integers(1, 5, 3)
-            expert.append("\t".join([names[image], f"{names[caption // 5]}#{caption % 5}", *map(str, scores)]))
-        for caption in generator.choice(60, 6, replace=False):
-            yes = int(generator.integers(0, 4))
-            crowd.append(
-                "\t".join(
-                    [names[image], f"{names[caption // 5]}#{caption % 5}", f"{yes / 3:.6f}", str(yes), str(3 - yes)]
-                )
-            )
-    (path / "ExpertAnnotations.txt").write_text("\n".join(expert) + "\n")
-    (path / "CrowdFlowerAnnotations.txt").write_text("\n".join(crowd) + "\n")
-    return path
+    return write_judgements(path)
 
 
 def judged(folder: Path, name: str) -> list[tuple[int, int, list[float]]]:

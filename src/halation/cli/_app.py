@@ -225,14 +225,23 @@ def features(
     backbone: Annotated[str, typer.Option(help="efficientnet_lite0, or the name or folder of a transformers model.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the features; default: DATA/features/BACKBONE.")] = None,
     batch_size: Annotated[int, typer.Option(help="Pictures at a time.")] = 32,
+    cells: Annotated[
+        int | None,
+        typer.Option(help="Dimensions of a cell: principal components of the training split's; default: all."),
+    ] = None,
 ) -> None:
     """Compute a backbone's features of every picture once, to train on them; resumable."""
+    from halation._files import read_json
     from halation.build import frozen_backbone
     from halation.data import cache_features
 
-    target = out or data / "features" / Path(backbone).name
+    target, network = out or data / "features" / Path(backbone).name, frozen_backbone(backbone)
     with progress_bar() as progress:
-        store = cache_features(data, frozen_backbone(backbone), target, batch_size=batch_size, progress=progress)
+        store = cache_features(data, network, target, batch_size=batch_size, cells=cells, progress=progress)
+    if cells is not None:
+        about = read_json(target / "meta.json")
+        kept = f"{about['variance']:.0%} of their variance kept"
+        print(f"cells of {cells} dimensions, fitted on {about['fitted_on']:,} pictures: {kept}")
     print(f"{store}\nuse them: halation train RECIPE --data {data} --set data.features={target.resolve()} --out RUN")
     for name in store.corrupt:
         print(f"could not be read: {name}", file=sys.stderr)
@@ -240,7 +249,10 @@ def features(
 
 @app.command()
 def demo(
-    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder; without it, scenes are drawn.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A Flickr8k folder; without it, scenes are drawn. Features are computed where it has none."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the drawings and the runs.")] = Path("demo"),
     images: Annotated[
         int | None, typer.Option(help="Scenes to draw for training, 6,000 by default; 600 for a quick look.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from shutil import which
@@ -9,10 +10,11 @@ from shutil import which
 import numpy as np
 
 from halation._errors import InputError
+from halation._files import read_json
 from halation._progress import Progress
-from halation.build import Trained, open_run, train_recipe
+from halation.build import Trained, frozen_backbone, open_run, train_recipe
 from halation.config import read_recipe
-from halation.data import draw_scenes, read_scenes, vagueness
+from halation.data import cache_features, draw_scenes, read_scenes, vagueness
 from halation.evaluation import Report, compare, evaluate
 from halation.gaussian import Gaussian
 from halation.search import calibrate_run, embed, make_index
@@ -23,6 +25,7 @@ __all__ = ["run_demo"]
 _METRICS = ("R@1", "R-P", "mAP@R", "ASP(tfidf)")
 _IMAGES = 6000
 _LEAST = {"train": 100, "dev": 50, "test": 50}  # a batch and some; enough to calibrate on and to compare
+_BACKBONE, _CELLS = "efficientnet_lite0", 128  # what the recipes on photographs were made for
 
 
 def run_demo(
@@ -39,29 +42,60 @@ def run_demo(
     elif images is not None:
         raise InputError(f"--images is for drawn scenes, and {data} has pictures of its own; leave one of them out")
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
+    names = (f"{world}_pcme", f"{world}_pcme_daa")
+    settings += _features(folder, out, names[0], settings, progress, tell)
     trained = {}
-    for name in (f"{world}_pcme", f"{world}_pcme_daa"):
+    for name in names:
         run, recipe = out / name, read_recipe(name, settings)
         if Run(run).about().get("state") != "finished":
             tell(f"\ntraining {name} ({recipe.train.epochs} epochs)")
             train_recipe(recipe, folder, run, resume=(run / "config.toml").exists(), progress=progress, tell=tell)
         trained[name] = open_run(run)
     reports = [_measured(model, folder, progress) for model in trained.values()]
+    runs = [out / name for name in names]
     lines = ["", f"{' and '.join(trained)}, measured on the test split:", ""]
-    lines += [str(reports[1]), "", f"A = {out / f'{world}_pcme'}\nB = {out / f'{world}_pcme_daa'}", ""]
+    lines += [str(reports[1]), "", f"A = {runs[0]}\nB = {runs[1]}", ""]
     lines += [str(compare(*reports, resamples=2000))]
     if world == "scenes":
         lines += ["", *(_uncertainty(name, model, folder) for name, model in trained.items())]
-    first = out / f"{world}_pcme_daa"
-    index = _indexed(first, folder, out / "index", progress, tell)
-    verb = _called()
-    lines += ["", f"runs: {out}   every metric: {verb} evaluate {first} --data {folder}"]
+    index = _indexed(runs[1], folder, out / "index", progress, tell)
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
-    lines += [
-        f'search its test images: {verb} search {index} "{words}"',
-        f"in the browser: {verb} serve {index}   (or: make serve)",
+    return "\n".join([*lines, "", *_next(runs, folder, index, words)])
+
+
+def _features(
+    folder: Path, out: Path, name: str, settings: tuple[str, ...], progress: Progress, tell: Tell
+) -> tuple[str, ...]:
+    """Compute the features the recipe reads, where the data have none; settings that say where they lie.
+
+    They lie with the data, as the recipe has it, or in `out`, where the data's folder cannot be written.
+    """
+    place = read_recipe(name, settings).data.features
+    if not place or place != read_recipe(name).data.features or _are_there(folder / place):
+        return ()
+    target = folder / place if os.access(folder, os.W_OK) else out / place
+    tell(f"\nlooking at the pictures with {_BACKBONE}, once: {target} (stopped, the same goes on)")
+    cache_features(folder, frozen_backbone(_BACKBONE), target, batch_size=32, cells=_CELLS, progress=progress)
+    return () if target == folder / place else (f"data.features={target.resolve()}",)
+
+
+def _are_there(place: Path) -> bool:
+    """Whether features lie there, finished; they may be files whose names begin so."""
+    if not place.is_dir():
+        return place.parent.is_dir() and any(place.parent.glob(f"{place.name}*"))
+    return not (place / "meta.json").is_file() or read_json(place / "meta.json").get("complete") is True
+
+
+def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
+    """What to type now."""
+    verb, (plain, daa) = _called(), runs
+    return [
+        "next:",
+        f"  one page of both:  {verb} report {daa} --against {plain} --data {folder} -o {index.parent / 'report'}",
+        f"  every metric:      {verb} evaluate {daa} --data {folder}",
+        f'  search, in words:  {verb} search {index} "{words}"',
+        f"  in the browser:    {verb} serve {index}   (or: make serve)",
     ]
-    return "\n".join(lines)
 
 
 def _draw(folder: Path, images: int | None, progress: Progress, tell: Tell) -> None:

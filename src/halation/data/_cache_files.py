@@ -14,12 +14,19 @@ from halation._errors import InputError
 from halation._files import atomic_path, read_json, read_npy, write_text
 from halation.data._feature_files import CORRUPT, LOCAL, META, NAMES, POOLED
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "check_same"]
 
 _MARKS = "done.jsonl"
 _PARTS = {"pooled": "pooled.part.npy", "local": "local.part.npy"}
 _FINAL = {"pooled": POOLED, "local": LOCAL}
-_MUST_AGREE = ("backbone", "weights", "images", "source", "dtype")
+_MUST_AGREE = {
+    "backbone": "another backbone",
+    "weights": "another backbone",
+    "images": "other pictures",
+    "source": "other pictures",
+    "dtype": "another precision",
+    "cells": "cells of another size",
+}
 
 
 class Cache:
@@ -52,11 +59,7 @@ class Cache:
             (self.folder / name).unlink(missing_ok=True)
 
     def _go_on(self, identity: Mapping[str, Any]) -> None:
-        meta = read_json(self.folder / META)
-        for key in _MUST_AGREE:
-            if not isinstance(meta, dict) or meta.get(key) != identity[key]:
-                what = {"source": "other pictures", "images": "other pictures"}.get(key, "another backbone")
-                raise InputError(f"{self.folder} holds features of {what} ({META}: {key}); name another folder")
+        meta = check_same(self.folder, identity)
         self._meta, self._block, self.complete = meta, int(meta["block"]), bool(meta["complete"])
         marks = self.folder / _MARKS
         for line in marks.read_bytes().split(b"\n")[:-1] if marks.is_file() else []:  # behind the last \n: cut short
@@ -152,3 +155,14 @@ class Cache:
             for start in range(0, len(kept), 1024):
                 whole[start : start + 1024] = rows[kept[start : start + 1024]]
             whole.flush()
+
+
+def check_same(folder: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """What meta.json says of features that were begun; an InputError where they are not those of `identity`."""
+    meta = read_json(folder / META)
+    if not isinstance(meta, dict):
+        raise InputError(f"{folder / META} is damaged; name another folder")
+    for key, what in _MUST_AGREE.items():
+        if meta.get(key) != identity.get(key):
+            raise InputError(f"{folder} holds features of {what} ({META}: {key}); name another folder")
+    return meta

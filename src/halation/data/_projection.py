@@ -14,7 +14,10 @@ from torch import Tensor
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
 
-__all__ = ["Projection"]
+__all__ = ["PROJECTION", "Projection"]
+
+PROJECTION = "projection.safetensors"
+"""Its file: beside features that were made smaller, and in a run that was trained on them."""
 
 _LARGEST = 127  # of an int8
 

@@ -1,10 +1,14 @@
-# Two commands do all the set-up: `make demo` and `make test`. Each makes .venv and installs what it needs, once.
+# Two commands do all the set-up: `make demo` and `make test`. Each makes .venv and installs what it needs, once: the demo
+# and the page only what they run on; tests, benchmarks and documentation the rest, into the same place.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RUNS := $(VENV)/.ready-runs
+PHOTOS := $(VENV)/.ready-photos
 READY := $(VENV)/.ready
 
-.PHONY: help demo serve test test-services lint types pytest bench studies figures docs clean
+.PHONY: help demo serve test test-services lint types pytest bench studies figures pictures docs clean
 
 help:
 	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k; ARGS='--images 600': a quick look)"
@@ -16,17 +20,25 @@ help:
 	@echo "make docs     build the documentation into site/ (no network; open site/index.html)"
 	@echo "make clean    remove the environment and all caches"
 
-$(READY): pyproject.toml
+$(RUNS): pyproject.toml   # what the demo and the page need
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx,docs,map]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --editable '.[serve]'
 	touch $@
 
-demo: $(READY)
+$(PHOTOS): $(RUNS)   # and what looks at photographs and reads captions about them
+	$(INSTALL) --editable '.[serve,pretrained]'
+	touch $@
+
+$(READY): $(RUNS)   # all of that, and everything that tests, measures and documents
+	$(INSTALL) --editable '.[dev,coco,pretrained,hdf5,tensorboard,serve,milvus,onnx,docs,map]'
+	touch $(PHOTOS) $@
+
+demo: $(if $(DATA),$(PHOTOS),$(RUNS))
 	$(BIN)/halation demo $(if $(DATA),--data $(DATA)) $(ARGS)
 
 IDX = $(or $(INDEX),demo/index)
-serve: $(READY)
+serve: $(RUNS)
 	@test -d $(IDX) || { echo "there is no index at $(IDX): run make demo first, or give INDEX=folder"; exit 2; }
 	$(BIN)/halation serve $(IDX) $(if $(PORT),--port $(PORT))
 
@@ -55,13 +67,17 @@ studies: $(READY)
 	$(BIN)/halation study positives --data $(SETS)/coco_eval --out docs/studies
 	$(BIN)/halation study humans --data $(SETS)/flickr8k --out docs/studies
 	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
-	$(BIN)/halation demo
-	$(BIN)/halation study trust --scenes demo/scenes --scenes-run demo/scenes_pcme --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
+	test -d runs/scenes || $(BIN)/halation data scenes runs/scenes --train 20000 --dev 1000 --test 1000
+	test -d runs/scenes_pcme_long || $(BIN)/halation train scenes_pcme_long --data runs/scenes --out runs/scenes_pcme_long
+	$(BIN)/halation study trust --scenes runs/scenes --scenes-run runs/scenes_pcme_long --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
 	$(BIN)/python docs/tables.py
 
 figures: $(READY)   # what docs/ideas.md shows, and the tables that are made of measured numbers
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/tables.py
+
+pictures: $(READY)   # what docs/ shows of pages: of what `make demo` left, in Chromium
+	$(BIN)/python docs/pictures.py
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from layouts import captions_of, draw
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
-def run(name: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=300, env=ONE_THREAD, cwd=folder
-    )
+def run(name: str, folder: Path, *arguments: Path) -> str:
+    command = [sys.executable, EXAMPLES / name, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=ONE_THREAD, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert not list(folder.iterdir()), "an example leaves nothing behind"
     return done.stdout
@@ -43,6 +45,19 @@ def test_a_folder_is_trained_on_and_the_vague_caption_is_the_uncertain_one(tmp_p
     recall = re.search(r"^R@10 +([\d.]+)", said, re.MULTILINE)
     assert recall and float(recall[1]) > 80  # chance: 43
     assert re.search(r"least certain caption: “something \w+”", said)
+
+
+def test_a_folder_of_ones_own_is_trained_on_and_left_as_it_was(tmp_path: Path) -> None:
+    mine, here = tmp_path / "mine", tmp_path / "here"
+    here.mkdir()
+    for split, numbers in (("train", range(40)), ("dev", range(40, 46)), ("test", range(46, 52))):
+        for number in numbers:
+            draw(mine / "images" / f"{number}.png", number)
+        rows = [{"image": f"{number}.png", "captions": captions_of(number, 3)} for number in numbers]
+        (mine / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    before = sorted(mine.rglob("*"))
+    assert "40 pictures" in run("train_on_your_folder.py", here, mine)
+    assert sorted(mine.rglob("*")) == before
 
 
 def test_a_folder_nobody_described_is_searched_by_words_and_by_a_picture(tmp_path: Path) -> None:

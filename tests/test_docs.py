@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def test_every_block_of_the_page_runs(
 ) -> None:
     name = page.relative_to(ROOT).as_posix()
     monkeypatch.chdir(copy_world(world, tmp_path / "world"))
+    monkeypatch.setitem(sys.modules, "umap", None)  # no extra of `make test`; where it is, it compiles for a minute
     PREPARED.get(name, lambda _: None)(Path.cwd())
     names = {"__name__": "__page__", **NAMES.get(name, dict)()}
     with Console(lambda: "".join(capsys.readouterr())) as console:

@@ -42,6 +42,20 @@ def test_umap_keeps_together_what_is_together(grouped: tuple[Clouds, np.ndarray]
     assert np.median(long[own]) == pytest.approx(10 * np.median(long[(shown.kinds == 0) & (group == 0)]), rel=0.5)
 
 
+def test_the_same_words_many_times_are_one_place_with_a_cloud_like_others(grouped: tuple[Clouds, np.ndarray]) -> None:
+    """Twenty captions alike had nobody but each other for neighbours: an island, with clouds without measure."""
+    clouds, _ = grouped
+    captions = clouds.captions.copy()
+    captions[:20] = captions[0]
+    spread = 0.04 + 0 * captions
+    shown = make_map(Clouds(clouds.images, captions, spread, spread), np.arange(_GROUPS * _EACH))
+    places = shown.xy[shown.kinds == 1]
+    assert shown.shapes is not None
+    long = shown.shapes[shown.kinds == 1, 0]
+    assert (places[:20] == places[0]).all() and not (places[20:] == places[0]).all(axis=1).any()
+    assert long[:20].max() < 5 * np.median(long[20:])
+
+
 def test_the_same_seed_gives_the_same_map(grouped: tuple[Clouds, np.ndarray]) -> None:
     clouds, _ = grouped
     one, again, other = (make_map(clouds, np.arange(_GROUPS * _EACH), seed=seed) for seed in (5, 5, 6))

@@ -98,6 +98,7 @@ def ellipses(jacobians: FloatArray, variances: FloatArray) -> FloatArray:
 
 def _umap(means: FloatArray, seed: int) -> tuple[FloatArray, FloatArray] | None:
     """Positions (n, 2) and, for every item, the linear map that its neighbours suggest (n, 2, d); None without UMAP."""
+    means, back = np.unique(means, axis=0, return_inverse=True)  # the same words: one place, no island
     neighbours = min(_NEIGHBOURS, len(means) - 1)
     try:
         import umap  # an extra of its own: heavy, and the page is whole without it
@@ -105,9 +106,9 @@ def _umap(means: FloatArray, seed: int) -> tuple[FloatArray, FloatArray] | None:
         return None
     if neighbours < 2:
         return None
-    found = umap.UMAP(n_components=2, n_neighbors=neighbours, min_dist=0.15, random_state=seed, n_jobs=1)
+    found = umap.UMAP(n_components=2, n_neighbors=neighbours, min_dist=0.15, init="pca", random_state=seed, n_jobs=1)
     xy = np.asarray(found.fit_transform(means), dtype=np.float64)
-    return xy, local_maps(means, xy, neighbours)
+    return xy[back], local_maps(means, xy, neighbours)[back]
 
 
 def local_maps(means: FloatArray, xy: FloatArray, neighbours: int) -> FloatArray:

@@ -146,7 +146,7 @@ def _beside_plain(index: Index, items: Gaussian, queries: Gaussian, recall: floa
     ours, theirs = 1e3 * faster["ours"], 1e3 * faster["plain"]
     yield Row(
         GROUP,
-        "— probabilistic search (129 numbers a point, padded to 136), k = 10, median",
+        "— probabilistic search (129 numbers a point), k = 10, median",
         f"{ours:.2f} ms ({_said(index)})",
         f"plain faiss on the means at equal recall: {theirs:.2f} ms ({probes} of {plain.nlist} lists)",
         theirs / ours,

@@ -201,7 +201,7 @@ def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
     head = tmp_path / "index.json"
     whole = json.loads(head.read_text(encoding="utf-8"))
     for change, message in (
-        ({"format": 2, "halation": "9.9"}, r"format 2, written by halation 9\.9"),
+        ({"format": 3, "halation": "9.9"}, r"format 3, written by halation 9\.9"),
         ({"similarity": {"name": "os.system", "parameters": {}}}, "a similarity 'os.system', which this version"),
         ({"data": "../elsewhere"}, "incomplete"),
         ({"backend": "redis"}, "unknown backend 'redis'"),

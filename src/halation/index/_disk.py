@@ -31,7 +31,7 @@ from halation.similarity import Similarity
 
 __all__ = ["Saved", "read_index", "write_index"]
 
-FORMAT = 1
+FORMAT = 2
 _HEAD, _BACKEND = "index.json", "backend"
 _GAUSSIANS, _ITEMS, _FORM = "gaussians.safetensors", "items.safetensors", "form.safetensors"
 _DATA = "data-"

@@ -20,7 +20,6 @@ from halation.index._tuning import AT, as_recall, n_lists, tune
 __all__ = ["Faiss"]
 
 _FILE, _ABOUT = "points.faiss", "faiss.json"
-_SIMD = 8  # floats of a vector register: a point's width is filled up with zeros to a multiple
 _TRAIN_ON = 64  # points for each list
 
 
@@ -43,19 +42,18 @@ class Faiss:
         self.recall, self.flat_below, self.lists = as_recall(recall), flat_below, lists
         self._index: Any = None
         self._file: Any = None  # open while the index is mapped from it
-        self._about = {"width": 0, "last_key": -1, "trained_on": 0, "tuned_on": 0, "probes": 0}
+        self._about = {"last_key": -1, "trained_on": 0, "tuned_on": 0, "probes": 0}
 
     def add(self, keys: Keys, points: Points) -> None:
         """Store points; see `Backend`."""
         if not len(keys):
             return
         if self._index is None:
-            self._about["width"] = points.shape[1]
-            self._index = faiss.IndexIDMap(faiss.IndexFlatL2(_padded(points.shape[1])))
+            self._index = faiss.IndexIDMap(faiss.IndexFlatL2(points.shape[1]))
         self._own()
         if keys.min() <= self._about["last_key"]:
             self._index.remove_ids(np.ascontiguousarray(keys))
-        self._index.add_with_ids(self._pad(points), np.ascontiguousarray(keys))
+        self._index.add_with_ids(np.ascontiguousarray(points, np.float32), np.ascontiguousarray(keys))
         self._about["last_key"] = max(self._about["last_key"], int(keys.max()))
 
     def remove(self, keys: Keys) -> None:
@@ -68,20 +66,20 @@ class Faiss:
         """The k nearest; always as many as there are, whatever the lists hold."""
         if self._index is None or not self._index.ntotal or not len(points):
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
-        padded = self._pad(points)
-        keys, squared = self._ask(padded, k, self._about["probes"])
+        points = np.ascontiguousarray(points, np.float32)
+        keys, squared = self._ask(points, k, self._about["probes"])
         short = np.flatnonzero(keys[:, min(k, self._index.ntotal) - 1] < 0)
         if len(short):
-            keys[short], squared[short] = self._ask(padded[short], k, self._index.nlist)
+            keys[short], squared[short] = self._ask(points[short], k, self._index.nlist)
         np.maximum(squared, 0, out=squared)
         if k > self._index.ntotal:
             squared[keys < 0] = np.inf
         equals = k > 1 and bool((squared[:, 1:] == squared[:, :-1]).any())  # faiss has its own order among them
         return by_distance(keys, squared) if equals else (keys, squared)
 
-    def _ask(self, padded: Points, k: int, probes: int) -> tuple[Keys, Points]:
+    def _ask(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
         parameters = faiss.SearchParametersIVF(nprobe=probes) if self._is_ivf else None
-        squared, keys = self._index.search(padded, k, params=parameters)
+        squared, keys = self._index.search(points, k, params=parameters)
         return keys, squared
 
     @property
@@ -101,13 +99,13 @@ class Faiss:
         n = self._index.ntotal
         if not self._is_ivf or n > 4 * self._about["trained_on"]:
             self._divide(self.lists or n_lists(n))
-        padded = self._pad(queries)
+        queries = np.ascontiguousarray(queries, np.float32)
 
         def search(points: Points, probes: int) -> Keys:
             return self._ask(points, AT, probes)[0]
 
         found = tune(
-            search, lambda points: nearest(self._blocks(), points, AT)[0], padded, self._index.nlist, self.recall
+            search, lambda points: nearest(self._blocks(), points, AT)[0], queries, self._index.nlist, self.recall
         )
         self._about |= {"tuned_on": n, "probes": found["probes"]}
         return {"structure": "ivf-flat", "points": n, "lists": self._index.nlist, "target": self.recall, **found}
@@ -131,7 +129,7 @@ class Faiss:
         self._about["trained_on"] = n
 
     def _blocks(self) -> Iterator[tuple[Keys, Points]]:
-        """All keys and padded points, as they lie in memory."""
+        """All keys and points, as they lie in memory."""
         index = self._index
         if not self._is_ivf:
             keys = faiss.vector_to_array(index.id_map)
@@ -146,11 +144,6 @@ class Faiss:
                 keys = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
                 codes = faiss.rev_swig_ptr(index.invlists.get_codes(number), size * index.code_size)
                 yield keys, codes.view(np.float32).reshape(size, index.d)
-
-    def _pad(self, points: Points) -> Points:
-        padded = np.zeros((len(points), _padded(points.shape[1])), np.float32)
-        padded[:, : points.shape[1]] = points
-        return padded
 
     def save(self, folder: Path) -> None:
         """The faiss file, and what it was tuned to."""
@@ -197,7 +190,3 @@ class Faiss:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _padded(width: int) -> int:
-    return -(-width // _SIMD) * _SIMD

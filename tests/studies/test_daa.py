@@ -12,7 +12,7 @@ import pytest
 from halation._errors import InputError
 from halation.config import read_recipe
 from halation.evaluation import evaluate
-from halation.studies._daa import collect, jobs
+from halation.studies._daa import collect, daa, jobs
 from halation.studies._daa_tables import difference
 from halation.studies._jobs import METRICS, Job, digest, finished, rsum_by_image, run_job
 from runs import write_run
@@ -97,6 +97,21 @@ def test_a_run_that_is_done_is_not_done_again_unless_its_recipe_changed(tmp_path
     path.write_text(json.dumps(made_up(1) | {"digest": digest(read_recipe("flickr8k_pcme", ["train.lr=1"]))}))
     with pytest.raises(InputError, match="no data"):
         run_job(job, tmp_path / "no data", tmp_path, tmp_path / "no runs")
+
+
+def test_runs_side_by_side_are_collected_and_say_what_stopped_them(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    done = [job for job in jobs() if job.recipe.startswith("flickr8k_vse") and job.seed < 2]
+    for job in done:
+        write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe})
+    told: list[str] = []
+    only = [job.name for job in done]
+    study = daa(tmp_path / "no data", tmp_path, tmp_path / "runs", only=only, at_once=2, tell=told.append)
+    assert set(study.results) == set(only) and len(told) == 4
+    assert {line.split("] ")[1].split(":")[0] for line in told} == set(only)
+    assert told[-1].startswith("[4/4] ") and "1.0 minutes of training, R-sum " in told[-1]
+    with pytest.raises(InputError, match="no data"):
+        daa(tmp_path / "no data", tmp_path, tmp_path / "runs", only=["flickr8k_vse-seed"], at_once=2)
 
 
 def test_a_finished_run_of_an_earlier_recipe_is_not_taken_for_this_one(tmp_path: Path) -> None:

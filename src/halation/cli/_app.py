@@ -305,13 +305,20 @@ def daa(
     runs: Annotated[Path, typer.Option(help="Folder for the runs; may be deleted afterwards.")] = Path("runs"),
     quick: Annotated[bool, typer.Option(help="One seed and three models: about twenty minutes.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Only runs whose name contains this; repeatable.")] = None,
+    at_once: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side; by default one for every core, four at most.")
+    ] = None,
 ) -> None:
     """Does training the semantic ranking help? Every model with and without DAA; resumable."""
+    from halation._parallel import threads
     from halation.studies import daa as run_study
 
     out.mkdir(parents=True, exist_ok=True)
+    side_by_side = min(4, threads()) if at_once is None else at_once
     with progress_bar() as progress:
-        result = run_study(data, out, runs, quick=quick, only=only or (), progress=progress, tell=print_line)
+        result = run_study(
+            data, out, runs, quick=quick, only=only or (), at_once=side_by_side, progress=progress, tell=print_line
+        )
     print(result)
     for path in result.write(out):
         print(f"wrote {path}", file=sys.stderr)

@@ -16,7 +16,7 @@ from halation import _table
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.studies._daa_tables import ablation_table, front_plot, models_table, ratio_table, trials_table, verdicts
-from halation.studies._jobs import Job, finished, run_job
+from halation.studies._jobs import Job, finished, run_at_once, run_job
 from halation.training import Tell, quiet
 
 __all__ = ["DaaStudy", "daa", "jobs"]
@@ -115,15 +115,24 @@ def daa(
     *,
     quick: bool = False,
     only: Sequence[str] = (),
+    at_once: int = 1,
     progress: Progress = silent,
     tell: Tell = quiet,
 ) -> DaaStudy:
-    """Run what has not been run, and collect the tables. `only`: runs whose name contains one of these."""
+    """Run what has not been run, and collect the tables.
+
+    only      runs whose name contains one of these
+    at_once   runs side by side, each a process with its share of the threads; small models train faster so than one
+              after the other on all of them
+    """
     results = Path(out) / "results"
     results.mkdir(parents=True, exist_ok=True)
     Path(runs).mkdir(parents=True, exist_ok=True)
     listed = jobs(quick=quick)
     wanted = [job for job in listed if not only or any(part in job.name for part in only)]
+    if at_once > 1:
+        run_at_once(wanted, at_once, Path(data), results, Path(runs), progress=progress, tell=tell)
+        return collect(out, quick=quick)
     for number, job in enumerate(wanted):
         tell(f"[{number + 1}/{len(wanted)}] {job.name}")
         run_job(job, Path(data), results, Path(runs), progress=progress, tell=tell)

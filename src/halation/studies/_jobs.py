@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import multiprocessing
+import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from halation._arrays import FloatArray
 from halation._files import read_json, write_text
+from halation._parallel import threads
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run, train_recipe
 from halation.config import Recipe, read_recipe
@@ -26,7 +31,7 @@ from halation.relevance import read_flickr8k_judgements
 from halation.studies._agreement import together, within
 from halation.training import Run, Tell, quiet
 
-__all__ = ["Job", "digest", "finished", "run_job"]
+__all__ = ["Job", "digest", "finished", "run_at_once", "run_job"]
 
 RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
 METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
@@ -87,6 +92,37 @@ def run_job(
     result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
     write_text(results / f"{job.name}.json", json.dumps(result) + "\n")
     return result
+
+
+def run_at_once(
+    jobs: Sequence[Job],
+    at_once: int,
+    data: Path,
+    results: Path,
+    runs: Path,
+    *,
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> None:
+    """`run_job` for every job, so many side by side. The first error ends it, when what is running has ended."""
+    share = max(1, threads() // at_once)
+    spawn = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads, which are not there
+    with ProcessPoolExecutor(at_once, spawn, _with_threads, (share,)) as pool:
+        waiting = {pool.submit(run_job, job, data, results, runs): job for job in jobs}
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                result, name = done.result(), waiting[done].name
+                minutes = f"{result['seconds'] / 60:.1f} minutes of training"
+                tell(f"[{number}/{len(jobs)}] {name}: {minutes}, R-sum {result['test']['rsum']:.1f}")
+                progress("runs", number, len(jobs))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _with_threads(share: int) -> None:
+    os.environ["HALATION_THREADS"] = str(share)
+    torch.set_num_threads(share)
 
 
 def finished(job: Job, results: Path) -> dict[str, Any] | None:

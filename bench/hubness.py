@@ -27,7 +27,7 @@ from halation.search._towers import Towers
 
 GROUP = "hubness"
 RUNS = Path(os.environ.get("HALATION_RUNS", ROOT / "runs"))
-MODELS = ("flickr8k_infonce-seed0", "flickr8k_pcme-seed0", "flickr8k_pcmepp-seed0")
+MODELS = (*(f"flickr8k_infonce-seed{seed}" for seed in range(3)), "flickr8k_pcme-seed0", "flickr8k_pcmepp-seed0")
 KINDS: tuple[HubnessKind | None, ...] = (None, "csls", "dual_softmax")
 METRICS = ("R@1", "R@5", "R@10")
 

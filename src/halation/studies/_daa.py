@@ -54,7 +54,8 @@ class DaaStudy:
             "\n\n"
             "“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as without it, bit "
             "for bit, and its own score decides the first places, so recall is its base's by construction; DAA orders "
-            "the rest. “On its own score” is DAA as published, for comparison."
+            "the rest. “On its own score” is DAA as published, for comparison. What taking hubs off the scores adds at "
+            "search time, for InfoNCE more than ten points of R-sum: [index backends](index_backends.md#hubs)."
         )
         parts = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
         said = verdicts(self.results, self.models, self.seeds)

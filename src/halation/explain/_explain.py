@@ -15,6 +15,7 @@ from torch import Tensor
 
 from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
+from halation._web import plain
 from halation.build import Trained, open_run
 from halation.encoders import Encoded, Features, Gisted, SoftMaximum, detail_of
 from halation.explain._attended import Attended, attended, square
@@ -22,7 +23,6 @@ from halation.explain._explanation import Explanation, Joined
 from halation.explain._influence import MOST_WORDS, IsWanted, always, cell_influence, tiles, word_influence
 from halation.explain._parts import facts_of, name_of, parts_of
 from halation.explain._reading import Reading, read_words
-from halation.explain._shown import signed
 from halation.search import MAX_PIXELS, Search, UnknownItem, read_picture
 from halation.search._eyes import Eyes, device_here
 from halation.search._query import read_query
@@ -110,7 +110,7 @@ def explain_hit(
     score = float(towers.similarity(kept, towers.captions([explained.text])))
     if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
         return explained
-    scores = f"looked at again the picture scores {signed(explained.score)}, in the index {signed(score)}"
+    scores = f"looked at again the picture scores {plain(explained.score, 3)}, in the index {plain(score, 3)}"
     why = "it, or the features the index was made of, come from another copy"
     return replace(explained, notes=(*explained.notes, f"{scores}: {why}"))
 

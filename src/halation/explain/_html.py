@@ -6,14 +6,14 @@ import base64
 import io
 import math
 import os
-from html import escape
 from importlib.resources import files
 
 from PIL import Image
 
 from halation._files import write_text
+from halation._web import Markup, figures, hashed, percent, plain, shared, tag
 from halation.explain._explanation import Explanation
-from halation.explain._shown import Panel, Shades, figures, panels, percent, shades, signed, strongest, summands
+from halation.explain._shown import Panel, Shades, panels, shades, strongest, summands
 
 __all__ = ["write_html"]
 
@@ -22,107 +22,95 @@ _STEPS = 10  # shades of a colour; classes, so that the page needs no style attr
 
 def write_html(explanation: Explanation, path: str | os.PathLike[str]) -> None:
     """Pictures, words and parts; everything that comes from data is escaped."""
-    style = files("halation.explain").joinpath("page.css").read_text(encoding="utf-8")
-    write_text(path, _page(explanation, style))
+    own = files("halation.explain").joinpath("page.css").read_text(encoding="utf-8")
+    write_text(path, _page(explanation, f"{shared('palette.css')}\n{own}"))
 
 
 def _page(e: Explanation, style: str) -> str:
-    chance = f" · {percent(e.probability)} likely to match" if e.probability is not None else ""
-    pictures = "\n".join(_figure(panel, e) for panel in panels(e))
-    rows = "\n".join(_row(e, row) for row in shades(e))
-    notes = "".join(f"<li>{escape(note)}</li>" for note in (_legend(e), *e.remarks))
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{escape(e.text)} · halation explain</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<h1>“{escape(e.text)}”</h1>
-<p>{escape(e.name)} · score {signed(e.score)} ({escape(e.similarity)}){chance}</p>
-</header>
-<main>
-<section class="pictures" aria-label="The picture">
-{pictures}
-</section>
-<section aria-label="The words">
-{rows}
-</section>
-<section class="numbers" aria-label="The numbers">
-{_parts(e)}
-{_facts(e)}
-</section>
-<ul class="notes">{notes}</ul>
-</main>
-</body>
-</html>
-"""
-
-
-def _figure(panel: Panel, e: Explanation) -> str:
-    words = escape(f"{e.name}: {panel.title}")
-    return (
-        f'<figure><figcaption>{escape(panel.title)}</figcaption><img alt="{words}" src="{_data(panel.image)}"></figure>'
+    policy = f"default-src 'none'; img-src data:; style-src {hashed(style)}"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", f"{e.text} · halation explain"),
+        tag("style", Markup(style)),
     )
+    chance = "" if e.probability is None else f" · {percent(e.probability)} likely to match"
+    body = tag(
+        "body",
+        tag(
+            "header",
+            tag("h1", f"“{e.text}”"),
+            tag("p", f"{e.name} · score {plain(e.score, 3)} ({e.similarity}){chance}"),
+        ),
+        tag(
+            "main",
+            tag("section", [_figure(panel, e) for panel in panels(e)], class_="pictures", aria_label="The picture"),
+            tag("section", [_row(e, row) for row in shades(e)], aria_label="The words"),
+            tag("section", _parts(e), _facts(e), class_="numbers", aria_label="The numbers"),
+            tag("ul", [tag("li", note) for note in (_legend(e), *e.remarks)], class_="notes"),
+        ),
+    )
+    return f'<!doctype html>\n<html lang="en">{head}{body}</html>\n'
 
 
-def _row(e: Explanation, row: Shades) -> str:
+def _figure(panel: Panel, e: Explanation) -> Markup:
+    picture = tag("img", alt=f"{e.name}: {panel.title}", src=_data(panel.image))
+    return tag("figure", tag("figcaption", panel.title), picture)
+
+
+def _row(e: Explanation, row: Shades) -> Markup:
     highest = strongest(row.values)
     words = []
     for word, known, value in zip(e.words, e.known, map(float, row.values), strict=True):
         share = 0.0 if math.isnan(value) else value / highest
         kind = ("for" if share > 0 else "against") if row.both_signs else "look"
-        said = "–" if math.isnan(value) else signed(value) if row.both_signs else percent(value)
-        unknown = "" if known else ' class="unknown"'
-        words.append(
-            f'<li class="{kind} s{round(_STEPS * abs(share))}"><span{unknown}>{escape(word)}</span>'
-            f"<small>{said}</small></li>"
-        )
-    return f'<div class="row"><h2>{escape(row.title)}</h2><ol class="words">{"".join(words)}</ol></div>'
+        said = "–" if math.isnan(value) else plain(value, 3) if row.both_signs else percent(value)
+        shown = tag("span", word, class_=None if known else "unknown")
+        words.append(tag("li", shown, tag("small", said), class_=f"{kind} s{round(_STEPS * abs(share))}"))
+    return tag("div", tag("h2", row.title), tag("ol", words, class_="words"), class_="row")
 
 
-def _parts(e: Explanation) -> str:
+def _parts(e: Explanation) -> Markup:
     named = summands(e)
     highest = max(1e-12, *(abs(value) for _, value, _ in named))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}<small>{escape(formula)}</small></th>'
-        f'<td>{_bar(value, abs(value) / highest)}</td><td class="value">{signed(value, 4)}</td></tr>'
+    rows = [
+        tag(
+            "tr",
+            _named(name, formula),
+            tag("td", _bar(value, abs(value) / highest)),
+            tag("td", plain(value, 4), class_="value"),
+        )
         for name, value, formula in named
-    )
-    return f"<table><caption>Parts of the score</caption>{rows}</table>"
+    ]
+    return tag("table", tag("caption", "Parts of the score"), rows)
 
 
-def _bar(value: float, share: float) -> str:
-    kind = "for" if value > 0 else "against"
-    return (
-        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect width="100" height="8"/><rect class="{kind}" width="{100 * share:.2f}" height="8"/></svg>'
-    )
+def _named(name: str, what: str) -> Markup:
+    return tag("th", name, tag("small", what), scope="row")
 
 
-def _facts(e: Explanation) -> str:
+def _bar(value: float, share: float) -> Markup:
+    filled = tag("rect", class_="for" if value > 0 else "against", width=f"{100 * share:.2f}", height=8)
+    whole = tag("rect", width=100, height=8)
+    return tag("svg", whole, filled, class_="bar", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
+
+
+def _facts(e: Explanation) -> Markup:
     chance = "not known" if e.probability is None else percent(e.probability)
     rows = [("probability of a match", e.about_probability, chance)]
     if e.joined is not None:
         share = f"the soft maximum of both, {percent(e.joined.share)} of it the detail's"
         rows += [
-            ("in detail, scaled", "0: the median pair, 1: decides alone", signed(e.joined.detail)),
-            ("gist", "what the two are about", signed(e.joined.gist)),
-            ("joined", share, signed(e.joined.score)),
+            ("in detail, scaled", "0: the median pair, 1: decides alone", plain(e.joined.detail, 3)),
+            ("gist", "what the two are about", plain(e.joined.gist, 3)),
+            ("joined", share, plain(e.joined.score, 3)),
         ]
     rows += [(name, "", figures(value)) for name, value in e.facts.items()]
-    cells = "".join(
-        f'<tr><th scope="row">{escape(name)}<small>{escape(what)}</small></th>'
-        f'<td class="value">{escape(said)}</td></tr>'
-        for name, what, said in rows
-    )
-    return f"<table><caption>Beside it</caption>{cells}</table>"
+    cells = [tag("tr", _named(name, what), tag("td", said, class_="value")) for name, what, said in rows]
+    return tag("table", tag("caption", "Beside it"), cells)
 
 
 def _legend(e: Explanation) -> str:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from halation._files import atomic_path
+from halation._web import figures, percent, plain
 from halation.explain._explanation import Explanation
 from halation.explain._heat import AGAINST, FOR
-from halation.explain._shown import Panel, Shades, figures, panels, percent, shades, signed, strongest, summands
+from halation.explain._shown import Panel, Shades, panels, shades, strongest, summands
 from halation.explain._typeset import Ruler
 
 __all__ = ["write_png"]
@@ -77,7 +78,7 @@ def draw(explanation: Explanation) -> Any:
 
 def _lay(e: Explanation, rows: list[Shades], ruler: Ruler) -> Laid:
     chance = "" if e.probability is None else f"  ·  {percent(e.probability)} likely to match"
-    under = f"{e.name}  ·  score {signed(e.score)} ({e.similarity}){chance}"
+    under = f"{e.name}  ·  score {plain(e.score, 3)} ({e.similarity}){chance}"
     facts = []
     for name, said in _facts(e):
         room = _RIGHT - _BESIDE - ruler.width(said, _SMALL + 0.5) - 0.02
@@ -171,7 +172,7 @@ def _numbers(
         bold = "bold" if name == "score" else "normal"
         name = ruler.shortened(name, _FLOW - _LEFT - 0.01, size, weight=bold)
         _say(figure, _LEFT, y, name, size=size, weight=bold, va="center")
-        _say(figure, _VALUE, y, signed(value), size=size, weight=bold, va="center")
+        _say(figure, _VALUE, y, plain(value, 3), size=size, weight=bold, va="center")
     below = 0.62
     for lines, said in facts:
         for place, line in enumerate(lines):
@@ -198,7 +199,7 @@ def _bar_chart(figure: Any, values: list[float], lowest: float, total: float) ->
 
 def _facts(e: Explanation) -> list[tuple[str, str]]:
     chance = ("probability of a match", "not known" if e.probability is None else percent(e.probability))
-    joined = [] if e.joined is None else [("joined with the gist", signed(e.joined.score))]
+    joined = [] if e.joined is None else [("joined with the gist", plain(e.joined.score, 3))]
     rest = [(name, figures(value, 3)) for name, value in e.facts.items() if not name.startswith("Σ")]
     return [chance, *joined, *rest]
 

@@ -11,7 +11,7 @@ from halation._arrays import FloatArray
 from halation.explain._explanation import Attention, Explanation
 from halation.explain._heat import influenced, lit, seen_part
 
-__all__ = ["Panel", "Shades", "figures", "panels", "percent", "shades", "signed", "strongest", "summands"]
+__all__ = ["Panel", "Shades", "panels", "shades", "strongest", "summands"]
 
 _MOST = 6  # pictures of attention
 _TITLES = {
@@ -68,37 +68,10 @@ def shades(explanation: Explanation) -> list[Shades]:
     return found[: 1 + _MOST]
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """A number with a true minus, and none before zero.
-
-    >>> signed(-0.78153), signed(-0.0001), signed(1.5)
-    ('−0.782', '0.000', '1.500')
-    """
-    return f"{value:.{digits}f}".replace("-", "" if float(f"{value:.{digits}f}") == 0 else "−")
-
-
-def figures(value: float, digits: int = 4) -> str:
-    """A number of so many figures, whatever its size, with a true minus, and none before zero.
-
-    >>> figures(0.123456), figures(-0.5), figures(-0.0), figures(1e-7)
-    ('0.1235', '−0.5', '0', '1e−07')
-    """
-    return f"{value + 0.0:.{digits}g}".replace("-", "−")
-
-
 def strongest(values: FloatArray) -> float:
     """The largest absolute value among those that are known, above 0: shades are relative to it."""
     known = np.abs(values[~np.isnan(values)])
     return max(float(known.max(initial=0)), 1e-12)
-
-
-def percent(probability: float) -> str:
-    """As the search page says it.
-
-    >>> percent(0.834), percent(0.9999), percent(0.001)
-    ('83 %', '> 99 %', '< 1 %')
-    """
-    return "> 99 %" if probability >= 0.995 else "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"
 
 
 def _titled(attention: Attention, head: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from halation import _table
+from halation._web import figures, percent, plain
 from halation.explain._explanation import Explanation
-from halation.explain._shown import figures, percent, shades, signed, strongest, summands
+from halation.explain._shown import shades, strongest, summands
 
 __all__ = ["as_table"]
 
@@ -20,14 +21,14 @@ def as_table(explanation: Explanation) -> str:
 
 def _score(e: Explanation) -> str:
     chance = "not known" if e.probability is None else percent(e.probability)
-    rows = [[name, signed(value, 4), formula] for name, value, formula in summands(e)]
+    rows = [[name, plain(value, 4), formula] for name, value, formula in summands(e)]
     if e.joined is not None:
         rows += [
-            ["  in detail, scaled", signed(e.joined.detail, 4), "0: the median pair, 1: decides alone"],
-            ["  gist", signed(e.joined.gist, 4), "what the two are about"],
+            ["  in detail, scaled", plain(e.joined.detail, 4), "0: the median pair, 1: decides alone"],
+            ["  gist", plain(e.joined.gist, 4), "what the two are about"],
             [
                 "  joined",
-                signed(e.joined.score, 4),
+                plain(e.joined.score, 4),
                 f"their soft maximum, {percent(e.joined.share)} of it the detail's",
             ],
         ]
@@ -46,7 +47,7 @@ def _words(e: Explanation) -> str:
         influence = float(e.text_influence[place])
         shares = [percent(float(column.values[place])) for column in columns[1:]]
         name = word if e.known[place] else f"{word} (unknown)"
-        said = ["–", ""] if math.isnan(influence) else [signed(influence, 4), _bar(influence / highest)]
+        said = ["–", ""] if math.isnan(influence) else [plain(influence, 4), _bar(influence / highest)]
         rows.append([name, *said, *shares])
     header = ["word", "influence", "against  for".center(2 * _BAR + 1), *(column.title for column in columns[1:])]
     return _table.text(header, rows)

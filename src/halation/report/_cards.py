@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
+from halation._web import Markup, plain, tag
 from halation.relevance import Direction
 from halation.report._facts import Absent, Certain, Facts, Gallery, Mark, Placed, Query
 from halation.report._figures import absent, agreement
 from halation.report._head import WAYS
-from halation.report._html import Markup, tag
 from halation.report._marks import marks
-from halation.report._numbers import plain
 from halation.report._picks import DISAGREE
 
 __all__ = ["certain_items", "disagreements", "galleries", "picture"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from halation._web import Markup, tag
 from halation.report._facts import Absent, Facts, Map
 from halation.report._figures import absent
-from halation.report._html import Markup, tag
 
 __all__ = ["joint_map", "one_query", "sentence"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from halation._web import Child, Markup, tag
 from halation.relevance import Direction
 from halation.report._facts import Absent, Facts, Line, Reliabilities, Training
 from halation.report._head import WAYS
-from halation.report._html import Child, Markup, tag
 from halation.report._svg import Axes, bars, histograms, lines
 
 __all__ = ["absent", "agreement", "curves", "figure", "trust"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 from halation._table import cell
+from halation._web import Markup, plain, signed, tag
 from halation.evaluation import Difference, Report
 from halation.evaluation._report import ADJUSTED, CEILING, DIRECTIONS, is_count
 from halation.relevance import Direction
 from halation.report._facts import Facts
-from halation.report._html import Markup, tag
-from halation.report._numbers import plain, signed
 from halation.report._svg import whisker
 from halation.report._verdict import judge, lead, verdict
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Mapping
 from importlib.resources import files
 
 import halation
+from halation._web import Markup, data_block, hashed, shared, tag
 from halation.report._cards import certain_items, disagreements, galleries
 from halation.report._data import page_data
 from halation.report._explore import joint_map, one_query, sentence
 from halation.report._facts import Facts
 from halation.report._figures import curves, trust
 from halation.report._head import headline, measures
-from halation.report._html import Markup, data_block, tag
 
 __all__ = ["page"]
 
@@ -35,9 +34,9 @@ _NAV = (
 
 def page(facts: Facts, pictures: Mapping[int, str], notes: tuple[str, ...] = ()) -> str:
     """The whole page. pictures: WebP in base64, by image; notes: what a reader must know of them."""
-    style = "\n".join(_static(name) for name in _STYLES)
-    theme = _static("theme.js")
-    script = '"use strict";\n(() => {\n' + "\n".join(_static(name) for name in _SCRIPTS) + "\n})();\n"
+    style = "\n".join([shared("palette.css"), *map(_static, _STYLES)])
+    theme = shared("theme.js")
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_static, _SCRIPTS)) + "\n})();\n"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -46,9 +45,7 @@ def page(facts: Facts, pictures: Mapping[int, str], notes: tuple[str, ...] = ())
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content=f"halation {halation.__version__}"),
         tag("title", f"{facts.runs[0].name} on {facts.data} · halation"),
-        tag(
-            "link", rel="icon", type="image/svg+xml", href=f"data:image/svg+xml;base64,{_encoded(_static('icon.svg'))}"
-        ),
+        tag("link", rel="icon", type="image/svg+xml", href=f"data:image/svg+xml;base64,{_encoded(shared('icon.svg'))}"),
         tag("style", Markup(style)),
         tag("script", Markup(theme)),
     )
@@ -102,13 +99,9 @@ def _foot(facts: Facts, notes: tuple[str, ...]) -> Markup:
 
 def _policy(style: str, scripts: tuple[str, ...]) -> str:
     """Nothing is fetched, and no script runs but the page's own, whatever a caption holds."""
-    own = " ".join(_hash(text) for text in scripts)
-    parts = ("default-src 'none'", "img-src data:", f"style-src {_hash(style)}", f"script-src {own}")
+    own = " ".join(map(hashed, scripts))
+    parts = ("default-src 'none'", "img-src data:", f"style-src {hashed(style)}", f"script-src {own}")
     return "; ".join([*parts, "base-uri 'none'", "form-action 'none'"])
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
 def _encoded(text: str) -> str:

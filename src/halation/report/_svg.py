@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from halation._web import Markup, tag
 from halation.report._facts import Bars, Histogram, Line
-from halation.report._html import Markup, tag
 
 __all__ = ["Axes", "bars", "histograms", "lines", "ticks", "whisker"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from halation._web import signed
 from halation.evaluation import Comparison, Difference, Report
 from halation.metrics import chance_asp
 from halation.report._facts import Facts
-from halation.report._numbers import signed
 
 __all__ = ["Judgement", "judge", "lead", "verdict"]
 

@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
+from halation._web import SHARED, shared
 from halation.serve._pictures import Rendered
 from halation.serve._refusals import Refusal
 
@@ -21,11 +22,13 @@ _TYPES = {
 
 def page_router() -> APIRouter:
     """`/` and `/static/NAME`."""
-    kept = {
-        entry.name: Rendered(entry.read_bytes(), _TYPES[entry.name.rsplit(".", 1)[1]])
+    own = {
+        entry.name: entry.read_text(encoding="utf-8")
         for entry in files("halation.serve").joinpath("static").iterdir()
         if entry.name.rsplit(".", 1)[-1] in _TYPES
     }
+    texts = own | {name: shared(name) for name in SHARED}
+    kept = {name: Rendered(text.encode(), _TYPES[name.rsplit(".", 1)[1]]) for name, text in texts.items()}
 
     def send(name: str, request: Request) -> Response:
         if name not in kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["plain", "signed"]
+__all__ = ["figures", "percent", "plain", "signed"]
 
 
 def plain(value: float, digits: int = 1) -> str:
@@ -23,3 +23,21 @@ def signed(value: float, digits: int = 1) -> str:
     """
     text = plain(value, digits)
     return f"+{text}" if value > 0 and float(text) != 0 else text
+
+
+def figures(value: float, digits: int = 4) -> str:
+    """A number of so many figures, whatever its size, with a true minus, and none before zero.
+
+    >>> figures(0.123456), figures(-0.5), figures(-0.0), figures(1e-7)
+    ('0.1235', '−0.5', '0', '1e−07')
+    """
+    return f"{value + 0.0:.{digits}g}".replace("-", "−")
+
+
+def percent(probability: float) -> str:
+    """As the search page says it.
+
+    >>> percent(0.834), percent(0.9999), percent(0.001)
+    ('83 %', '> 99 %', '< 1 %')
+    """
+    return "> 99 %" if probability >= 0.995 else "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"

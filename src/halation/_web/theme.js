@@ -1,15 +1,17 @@
-// Light, dark or as the system says; before the page is drawn, so that no wrong colour flashes.
+// Light, dark or as the system says. Loaded before the page is drawn, so that no wrong colour flashes.
 "use strict";
+
 (() => {
   const KEY = "halation.theme", root = document.documentElement;
   const words = { auto: "as the system", light: "light", dark: "dark" };
+  const icons = { auto: "auto", light: "sun", dark: "moon" };
   const next = { auto: "light", light: "dark", dark: "auto" };
   let theme = "auto";
   root.classList.add("js"); // without it nothing is folded away
   try {
     theme = localStorage.getItem(KEY) || "auto";
   } catch {
-    // storage may be forbidden to files
+    // storage may be forbidden
   }
   if (!(theme in words)) theme = "auto";
   const apply = () => {
@@ -17,23 +19,25 @@
     else root.dataset.theme = theme;
   };
   apply();
+
   addEventListener("DOMContentLoaded", () => {
-    const button = document.getElementById("theme");
-    const name = () => {
+    const button = document.getElementById("theme"), icon = button.querySelector("use");
+    const show = () => {
+      if (icon) icon.setAttribute("href", `#i-${icons[theme]}`);
       button.title = `Colours: ${words[theme]}. Change to ${words[next[theme]]}.`;
       button.setAttribute("aria-label", button.title);
     };
-    name();
+    show();
     button.addEventListener("click", () => {
       theme = next[theme];
       apply();
-      name();
-      dispatchEvent(new Event("recolour"));
       try {
         localStorage.setItem(KEY, theme);
       } catch {
         // it then lasts as long as the page
       }
+      show();
+      dispatchEvent(new Event("recolour")); // what is drawn on a canvas has to be drawn again
     });
   });
 })();

@@ -1,7 +1,7 @@
 """The pictures of pages in docs/: what `make demo` left, seen in a browser.
 
-make demo                                # draws scenes, trains two runs
-python docs/pictures.py [DEMO [OUT]]     # explaining.png and report*.png into docs/ (make pictures)
+make demo                                # draws scenes, trains two runs, indexes what it drew
+python docs/pictures.py [DEMO [OUT]]     # explaining.png, report*.png and serving.png into docs/ (make pictures)
 
 Needs Chromium (apt-get install chromium) and the extra `dev`. Nothing leaves this machine.
 """
@@ -12,10 +12,12 @@ import dataclasses
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 from PIL import Image
@@ -26,15 +28,17 @@ from halation._files import atomic_path
 from halation.config import read_recipe, to_toml
 from halation.explain import explain
 from halation.report import report_run
+from halation.serve import ServeSettings, serve
 
 PICTURE, WORDS = "test_00046.png", "a crimson star right of a golden star"
+SEARCHED = "two green shapes on a pink background"
 WIDE = 1280
 LOADED = "[...document.images].every(image => image.loading === 'lazy' || image.complete)"
 
 
 def main(demo: Path, out: Path) -> None:
     """All pictures of a demo's folder into a folder."""
-    for name in ("scenes", "scenes_pcme", "scenes_pcme_daa"):
+    for name in ("scenes", "scenes_pcme", "scenes_pcme_daa", "index"):
         if not (demo / name).is_dir():
             raise InputError(f"{demo} holds no {name}; make it with: halation demo --out {demo}")
     out.mkdir(parents=True, exist_ok=True)
@@ -46,6 +50,7 @@ def main(demo: Path, out: Path) -> None:
         _head(browser, page, out / "report.png")
         _disagreement(browser, page, out / "report_disagreement.png")
         _map(browser, page, out / "report_map.png")
+        _serving(browser, demo / "index", out / "serving.png")
 
 
 def _explaining(demo: Path, room: Path, out: Path) -> None:
@@ -85,6 +90,20 @@ def _map(browser: Browser, report: Path, out: Path) -> None:
         page.locator("#map-card img").wait_for()
         page.wait_for_timeout(300)
         _keep(page.locator("#map .paper").screenshot(), out, colours=0)
+
+
+def _serving(browser: Browser, index: Path, out: Path) -> None:
+    """The search page with an answer; the server ends with this program."""
+    address: Queue[str] = Queue()
+    options = {"settings": ServeSettings(port=0), "ready": lambda where, _: address.put(where)}
+    threading.Thread(target=serve, args=(index,), kwargs=options, daemon=True).start()
+    with _page(browser, address.get(timeout=120), height=860) as page:
+        page.locator("#query").fill(SEARCHED)
+        page.locator("#results img").first.wait_for()
+        page.locator("#query").blur()
+        page.wait_for_load_state("networkidle")
+        page.wait_for_function(LOADED)
+        _keep(page.screenshot(), out)
 
 
 def _keep(picture: bytes, out: Path, colours: int = 256) -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from halation.data import draw_scenes, read_scenes
+from halation.search import embed, make_index
 from runs import write_run
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -20,6 +21,7 @@ SIZES = {
     "report.png": (1280, 700),
     "report_disagreement.png": (1280, 908),
     "report_map.png": None,
+    "serving.png": (1280, 860),
 }
 
 
@@ -38,6 +40,7 @@ def test_one_command_takes_all_of_them_of_what_the_demo_left(tmp_path: Path) -> 
     draw_scenes(demo / "scenes", train=2, dev=2, test=60)
     captions = read_scenes(demo / "scenes", "test").captions
     runs = [write_run(demo / name, captions=captions) for name in ("scenes_pcme", "scenes_pcme_daa")]
+    make_index(embed(runs[1], demo / "scenes", tmp_path / "embeddings", split="test"), demo / "index")
     before = (runs[0] / "config.toml").read_bytes()
     done = take(demo, out)
     assert done.returncode == 0, done.stderr

@@ -193,14 +193,15 @@ def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
         asp, recall = [test[side]["ASP(tfidf)"] for _, test in known], [test["rsum"] for _, test in known]
         axes.plot(asp, recall, "o-", color="tab:blue", label="weight · DAA on the score itself")
         for weight, x, y in zip([weight for weight, _ in known], asp, recall, strict=True):
-            axes.annotate(f"{weight:g}", (x, y), xytext=(-4, -12), textcoords="offset points", fontsize=8)
+            axes.annotate(f"{weight:g}", (x, y), xytext=(-9, -11), textcoords="offset points", fontsize=8, ha="center")
         if gist:
             test = gist[0]["test"]
             axes.plot(test[side]["ASP(tfidf)"], test["rsum"], "*", color="tab:red", markersize=14, label="DAA by gist")
         axes.set(xlabel="ASP(tfidf), %", title=what)
         axes.grid(alpha=0.3)
+        axes.margins(0.09)
     both[0].set_ylabel("R-sum")
-    both[0].legend(loc="lower left")
+    figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)  # never over a point
     figure.suptitle("InfoNCE with DAA on Flickr8k (test, seed 0)")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=150)

@@ -84,6 +84,7 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
     assert "| 1.0 | `halation train flickr8k_sgr` |" in text  # minutes of the quickest seed
     assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in text
     assert "runs (flickr8k_infonce-seed0, " in text
+    assert text.index("| pcme + DAA |") < text.index("- pcme: DAA changes") < text.index("](results/front.png)")
     written = study.write(tmp_path)
     assert [path.name for path in written] == ["results.md", "front.png"] and written[1].stat().st_size > 5000
 

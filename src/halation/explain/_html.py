@@ -95,9 +95,7 @@ def _named(name: str, what: str) -> Markup:
 def _bar(value: float, share: float) -> Markup:
     filled = tag("rect", class_="for" if value > 0 else "against", width=f"{100 * share:.2f}", height=8)
     whole = tag("rect", width=100, height=8)
-    return tag(
-        "svg", whole, filled, class_="bar", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
-    )
+    return tag("svg", whole, filled, class_="bar", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
 
 
 def _facts(e: Explanation) -> Markup:

@@ -15,7 +15,15 @@ from typing import Any
 from halation import _table
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
-from halation.studies._daa_tables import ablation_table, front_plot, models_table, ratio_table, trials_table, verdicts
+from halation.studies._daa_tables import (
+    ablation_table,
+    front,
+    front_plot,
+    models_table,
+    ratio_table,
+    trials_table,
+    verdicts,
+)
 from halation.studies._jobs import Job, finished, run_at_once, run_job
 from halation.training import Tell, quiet
 
@@ -57,9 +65,11 @@ class DaaStudy:
             "the rest. “On its own score” is DAA as published, for comparison. What taking hubs off the scores adds at "
             "search time, for InfoNCE more than ten points of R-sum: [index backends](index_backends.md#hubs)."
         )
-        parts = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
+        first, *others = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()] or [""]
         said = verdicts(self.results, self.models, self.seeds)
-        return "\n\n".join([head, *parts, *said, *self._left()]) + "\n"
+        drawn = front(self.results, WEIGHTS)
+        plot = ["![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"] if drawn else []
+        return "\n\n".join(part for part in [head, first, *said, *plot, *self._left(), *others] if part) + "\n"
 
     def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
         tables = [

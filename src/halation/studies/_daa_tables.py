@@ -10,6 +10,7 @@ import numpy as np
 
 from halation._arrays import FloatArray
 from halation._files import atomic_path
+from halation._web import signed
 from halation.config import read_recipe
 
 __all__ = ["ablation_table", "difference", "front_plot", "models_table", "ratio_table", "trials_table", "verdicts"]
@@ -143,15 +144,15 @@ def verdicts(results: Results, models: Sequence[str], seeds: Sequence[int]) -> l
         if not base or len(base) != len(other):
             continue
         gains = [
-            np.mean([run["test"][side]["ASP(tfidf)"] for run in other])
-            - np.mean([run["test"][side]["ASP(tfidf)"] for run in base])
+            float(np.mean([run["test"][side]["ASP(tfidf)"] for run in other]))
+            - float(np.mean([run["test"][side]["ASP(tfidf)"] for run in base]))
             for side in _SIDES
         ]
         change, low, high = difference(base, other)
         said.append(
-            f"- {model}: DAA{' on its own score' if label else ''} changes ASP(tfidf) by {gains[0]:+.1f} (i2t) and "
-            f"{gains[1]:+.1f} (t2i), "
-            f"R-sum by {change:+.1f} [{low:+.1f}, {high:+.1f}] ({len(base)} seeds)."
+            f"- {model}: DAA{' on its own score' if label else ''} changes ASP(tfidf) by {signed(gains[0])} (i2t) and "
+            f"{signed(gains[1])} (t2i), "
+            f"R-sum by {signed(change)} [{signed(low)}, {signed(high)}] ({len(base)} seeds)."
         )
     said += [line for model in models for kind in ("", "_daa") for line in _certainty(results, model, kind, seeds)]
     return ["\n".join(said)] if said else []
@@ -171,16 +172,22 @@ def _certainty(results: Results, model: str, kind: str, seeds: Sequence[int]) ->
     ]
 
 
+def front(results: Results, weights: Sequence[float]) -> list[tuple[float, Mapping[str, Any]]]:
+    """(weight of DAA on the score itself, what the test split says), by weight; empty where there are too few."""
+    points = [(0.0, of(results, "flickr8k_infonce", (0,)))]
+    points += [(weight, of(results, "flickr8k_infonce_daa", (0,), f"weight{weight:g}")) for weight in weights]
+    points += [(10.0, of(results, "flickr8k_infonce_daa", (0,), "plain"))]
+    known = sorted(((weight, runs[0]["test"]) for weight, runs in points if runs), key=lambda point: point[0])
+    return known if len(known) >= 3 else []
+
+
 def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
     """R-sum against ASP as the weight of DAA on the score itself grows, and what a gist makes of it.
 
     False where there is nothing to draw.
     """
-    points = [(0.0, of(results, "flickr8k_infonce", (0,)))]
-    points += [(weight, of(results, "flickr8k_infonce_daa", (0,), f"weight{weight:g}")) for weight in weights]
-    points += [(10.0, of(results, "flickr8k_infonce_daa", (0,), "plain"))]
-    known = sorted(((weight, runs[0]["test"]) for weight, runs in points if runs), key=lambda point: point[0])
-    if len(known) < 3:
+    known = front(results, weights)
+    if not known:
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -170,10 +170,11 @@ class Index:
     def _search(self, queries: Gaussian, k: int, factor: int) -> tuple[Keys, FloatArray]:
         gallery = self._gallery
         fetch = (k if gallery.form.direct else min(len(self), k * factor)) + len(gallery.strays)
-        keys, squared = gallery.backend.search(gallery.form.query_points(queries), fetch)
+        asked, own = gallery.form.query_points(queries), gallery.form.own(queries)
+        keys, squared = gallery.backend.search(asked, fetch)
         rows = gallery.store.table.positions(keys)
         if gallery.form.direct:
-            scores = gallery.form.scores(queries, squared)
+            scores = gallery.form.scores(own, squared)
             if not gallery.strays:
                 return rows, scores
         else:

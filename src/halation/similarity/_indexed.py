@@ -65,10 +65,14 @@ class IndexedSimilarity:
         """What the index is searched with, one row per query (q, d')."""
         return self._queries(Gaussian.of(queries))
 
+    def own(self, queries: Items) -> Tensor | None:
+        """What the points of queries leave out of every score, (q,); None: nothing."""
+        return None if self._own is None else self._own(Gaussian.of(queries))
+
     def from_squared(self, queries: Items, squared: Tensor) -> Tensor:
         """The scores that squared distances (q, k) between the points of q queries and any k items stand for."""
-        scores = squared / -self.unit
-        return scores if self._own is None else scores + self._own(Gaussian.of(queries)).to(scores)[:, None]
+        scores, own = squared / -self.unit, self.own(queries)
+        return scores if own is None else scores + own.to(scores)[:, None]
 
     def __reduce__(self) -> str:
         """Copied and pickled by name, as a function is."""

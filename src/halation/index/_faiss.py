@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator
@@ -78,8 +79,7 @@ class Faiss:
         return by_distance(keys, squared) if equals else (keys, squared)
 
     def _ask(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
-        parameters = faiss.SearchParametersIVF(nprobe=probes) if self._is_ivf else None
-        squared, keys = self._index.search(points, k, params=parameters)
+        squared, keys = self._index.search(points, k, params=_looking_into(probes) if self._is_ivf else None)
         return keys, squared
 
     @property
@@ -190,3 +190,8 @@ class Faiss:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@functools.lru_cache(maxsize=64)
+def _looking_into(probes: int) -> Any:
+    return faiss.SearchParametersIVF(nprobe=probes)

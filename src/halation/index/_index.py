@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import torch
 
 from halation._arrays import Array, FloatArray, as_indices
 from halation._errors import InputError
@@ -159,10 +160,13 @@ class Index:
         asked = checked(asked, "query")
         k = min(_at_least_one(k, "k"), len(self))
         factor = self.rerank if rerank is None else _at_least_one(rerank, "rerank")
-        rows, scores = np.full((len(asked), k), -1, np.int64), np.full((len(asked), k), -np.inf, np.float32)
-        for start in range(0, len(asked) if k else 0, _QUERIES):
-            part = slice(start, start + _QUERIES)
-            rows[part], scores[part] = self._search(asked if len(asked) <= _QUERIES else asked[part], k, factor)
+        if k and len(asked) <= _QUERIES:
+            rows, scores = self._search(asked, k, factor)
+        else:
+            rows, scores = np.full((len(asked), k), -1, np.int64), np.full((len(asked), k), -np.inf, np.float32)
+            for start in range(0, len(asked) if k else 0, _QUERIES):
+                part = slice(start, start + _QUERIES)
+                rows[part], scores[part] = self._search(asked[part], k, factor)
         ids = [self._gallery.store.names_at(row[row >= 0]) for row in rows]
         found = Ranking(ids, scores, rows, taken_off=self._taken_off(rows))
         return found if self.probability is None else replace(found, probabilities=self._probabilities(found))
@@ -170,7 +174,8 @@ class Index:
     def _search(self, queries: Gaussian, k: int, factor: int) -> tuple[Keys, FloatArray]:
         gallery = self._gallery
         fetch = (k if gallery.form.direct else min(len(self), k * factor)) + len(gallery.strays)
-        asked, own = gallery.form.query_points(queries), gallery.form.own(queries)
+        with torch.inference_mode():
+            asked, own = gallery.form.query_points(queries), gallery.form.own(queries)
         keys, squared = gallery.backend.search(asked, fetch)
         rows = gallery.store.table.positions(keys)
         if gallery.form.direct:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, pad
 
 from halation._arrays import Array
 from halation.gaussian import Gaussian
@@ -47,7 +47,7 @@ def _csd_points(g: Gaussian) -> Tensor:
 
 def _csd_query_points(g: Gaussian) -> Tensor:
     # the query's own variance is the same for every item of the gallery: it moves no rank
-    return torch.cat([widen(g.mean), widen(g.mean.new_zeros(len(g), 1))], dim=1)
+    return pad(widen(g.mean), (0, 1))
 
 
 def _minus_spread(g: Gaussian) -> Tensor:

@@ -10,12 +10,6 @@ from html.parser import HTMLParser
 import pytest
 
 from halation._web import data_block, tag
-from halation._web import data_block, tag
-from halation._web import data_block, tag
-from halation._web import data_block, tag
-from halation._web import data_block, tag
-from halation._web import data_block, tag
-from halation._web import data_block, tag
 from halation.evaluation import Comparison, Difference
 from halation.report._facts import Bars, Histogram, Line
 from halation.report._svg import Axes, bars, histograms, lines, ticks, whisker

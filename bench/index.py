@@ -50,7 +50,7 @@ def _names(n: int) -> list[str]:
 def _recall(index: Index, items: Gaussian, queries: Gaussian) -> float:
     truth = Exact()
     truth.add(np.arange(len(items)), index._gallery.form.points(items, np.zeros(len(items)), []))
-    keys, _ = truth.search(index._gallery.form.query_points(queries), 10)
+    keys, _ = truth.search(index._gallery.form.ask(queries)[0], 10)
     return float(overlap(index.search(queries, 10).rows, keys).mean())
 
 

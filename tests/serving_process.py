@@ -36,9 +36,9 @@ class Server:
     def ask(self, text: str, k: int = 3) -> httpx.Response:
         return self.client.post("/search", json={"text": text, "k": k})
 
-    def end(self, how: int = signal.SIGTERM) -> tuple[int, str]:
-        """Exit code and what it said on standard error."""
-        if self.process.poll() is None:
+    def end(self, how: int | None = signal.SIGTERM) -> tuple[int, str]:
+        """Exit code and what it said on standard error. None: it was asked already, and a second signal would kill."""
+        if how is not None and self.process.poll() is None:
             self.process.send_signal(how)
         _, errors = self.process.communicate(timeout=30)
         return self.process.returncode, errors

@@ -14,6 +14,7 @@ from halation import InputError, similarity
 from halation.calibration import Calibration, Platt
 from halation.gaussian import Gaussian
 from halation.index import Exact, Index
+from halation.index._form import Form
 from index_contract import some_clouds
 
 INDEXED = ["cosine", "l2", "csd", "wasserstein2"]
@@ -32,6 +33,17 @@ def check_against(scores: torch.Tensor, found: object, k: int) -> None:
     np.testing.assert_allclose(values, best, rtol=0, atol=2e-6 * scale)
     np.testing.assert_allclose(values, np.take_along_axis(scores.numpy(), rows, axis=1), rtol=0, atol=2e-6 * scale)
     assert all(len(set(row)) == k for row in rows.tolist())
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_queries_of_csd_are_asked_as_csd_says(points: bool) -> None:
+    some = some_clouds(7, seed=3)
+    queries = Gaussian.point(some.mean) if points else some
+    asked, own = Form(similarity.csd, penalty=False).ask(queries)
+    np.testing.assert_array_equal(asked, similarity.csd.query_points(queries).numpy())
+    expected = similarity.csd.own(queries)
+    assert expected is not None
+    np.testing.assert_allclose(np.broadcast_to(own, 7), expected.numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", INDEXED)

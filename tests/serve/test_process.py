@@ -94,7 +94,7 @@ def test_fifty_clients_get_answers_while_the_index_changes_and_the_server_ends(
         until(lambda: "halation_searches_held 2" in server.client.get("/metrics").text)
         server.process.send_signal(signal.SIGTERM)
         assert [each.result().status_code for each in waiting] == [200, 200]
-    code, errors = server.end()
+    code, errors = server.end(None)
     assert code == 0 and "the index was not reloaded" in errors and "Cancel" not in errors
     with pytest.raises(httpx.ConnectError):
         server.ask("anybody there?")

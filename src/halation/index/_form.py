@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation.gaussian import Gaussian
 from halation.index._backend import Points
-from halation.similarity import IndexedSimilarity, Similarity, cosine, l2
+from halation.similarity import IndexedSimilarity, Similarity, cosine, csd, l2
 
 __all__ = ["Form"]
 
@@ -51,17 +52,13 @@ class Form:
             )
         return self._with(plain - self.origin, np.sqrt(self._by.unit * np.maximum(0, penalties - self.floor)))
 
-    def query_points(self, queries: Gaussian) -> Points:
-        """What is asked, (q, d')."""
-        plain: Points = self._by.query_points(queries).numpy().astype(np.float32, copy=False)
+    def ask(self, queries: Gaussian) -> tuple[Points, FloatArray]:
+        """What is asked, (q, d'), and what every score has beside its distances: (q,), or (1,) if all have the same."""
+        plain, own = _csd_asked(queries) if self._by is csd else _asked(self._by, queries)
         moved = plain if self.origin is None else plain - self.origin
-        return self._with(moved, np.zeros(len(plain))) if self._penalty else moved
-
-    def own(self, queries: Gaussian) -> FloatArray:
-        """What every score of a query has beside its distances, (q,) or, where all have the same, (1,)."""
-        own = self._by.own(queries)
-        left_out: FloatArray = np.zeros(1, np.float32) if own is None else own.numpy().astype(np.float32, copy=False)
-        return left_out - np.float32(self.floor) if self._penalty else left_out
+        if not self._penalty:
+            return moved, own
+        return self._with(moved, np.zeros(len(plain))), own - np.float32(self.floor)
 
     def _with(self, points: Points, last: FloatArray) -> Points:
         if not self._penalty:
@@ -69,9 +66,24 @@ class Form:
         return np.concatenate([points, last.astype(np.float32)[:, None]], axis=1)
 
     def scores(self, own: FloatArray, squared: Points) -> FloatArray:
-        """Scores (q, k), penalties taken off, from squared distances; −inf where there is no item.
-
-        In numpy: a scan has just emptied the caches, and the first calls of torch after it would cost a tenth of it.
-        """
+        """Scores (q, k), penalties taken off, from squared distances; −inf where there is no item."""
         scores: FloatArray = own[:, None] - squared / np.float32(self._by.unit)
         return scores
+
+
+@torch.inference_mode()
+def _asked(similarity: IndexedSimilarity, queries: Gaussian) -> tuple[Points, FloatArray]:
+    points, own = similarity.query_points(queries), similarity.own(queries)
+    left_out = np.zeros(1, np.float32) if own is None else own.numpy().astype(np.float32, copy=False)
+    return points.numpy().astype(np.float32, copy=False), left_out
+
+
+def _csd_asked(queries: Gaussian) -> tuple[Points, FloatArray]:
+    """`_asked` of CSD in numpy alone: caches are cold after a scan, and torch's first calls cost a tenth of one."""
+    mean = queries.mean.numpy()
+    points = np.zeros((len(mean), mean.shape[1] + 1), np.float32)
+    points[:, :-1] = mean
+    if queries.log_var is None:
+        return points, np.zeros(1, np.float32)
+    with np.errstate(over="ignore"):
+        return points, -np.exp(queries.log_var.numpy()).sum(axis=1)

@@ -134,7 +134,7 @@ class Gallery:
         """Let the backend choose and tune its structure, if it grew; what it chose."""
         if not isinstance(self.backend, Settling) or not self.backend.unsettled:
             return None
-        chosen = self.backend.settle(self.form.query_points(self._like_queries()))
+        chosen = self.backend.settle(self.form.ask(self._like_queries())[0])
         return chosen | {"on": "items, moved at random" if self.queries is None else "queries given"}
 
     def _like_queries(self) -> Gaussian:

@@ -9,7 +9,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import torch
 
 from halation._arrays import Array, FloatArray, as_indices
 from halation._errors import InputError
@@ -174,8 +173,7 @@ class Index:
     def _search(self, queries: Gaussian, k: int, factor: int) -> tuple[Keys, FloatArray]:
         gallery = self._gallery
         fetch = (k if gallery.form.direct else min(len(self), k * factor)) + len(gallery.strays)
-        with torch.inference_mode():
-            asked, own = gallery.form.query_points(queries), gallery.form.own(queries)
+        asked, own = gallery.form.ask(queries)
         keys, squared = gallery.backend.search(asked, fetch)
         rows = gallery.store.table.positions(keys)
         if gallery.form.direct:

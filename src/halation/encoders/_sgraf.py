@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from halation._errors import InputError
 from halation.encoders._attention import unit
 from halation.encoders._features import Parts
+from halation.encoders._linear import linear
 from halation.encoders._sgraf_blocks import Inputs, Layout, score_blocks
 from halation.encoders._sgraf_local import local_alignments, region_attention
 from halation.encoders._sgraf_pool import GuidedPool
@@ -176,7 +176,7 @@ class SGR(_Scorer):
             w_query, b_query, w_out, b_out = own[i : i + 4]
             asking = nodes if i + 4 < len(own) else nodes[:, :1]  # the last step is read at the whole alone
             edges = torch.bmm(linear(asking, w_query, b_query), nodes.transpose(1, 2)).softmax(dim=2)
-            nodes = linear(torch.bmm(edges, nodes), w_out, b_out).relu()
+            nodes = linear(torch.bmm(edges, nodes), w_out, b_out, relu=True)
         return nodes[:, 0].view(n, k, -1), None
 
 

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 __all__ = ["Inputs", "Layout", "score_blocks"]
 
-TARGET = 1 << 20  # numbers of a block's largest tensor (images, words, D): it should stay in the cache
+TARGET = 1 << 21  # numbers of a block's largest tensor (images, words, D): it should stay in the cache
 WORDS = 64  # of a block at least, where there are as many: enough for a matrix product to be one
 SPARSE = 0.25  # below this share of pairs with a gradient, only those pairs are gone through again
 
@@ -44,9 +44,39 @@ def score_blocks(
     core: Core, layout: Layout, inputs: Inputs, parameters: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor | None]:
     """Scores (n, m) of every image and caption, and the statistics (m, 2) of every caption where `core` gives some."""
+    if not (torch.is_grad_enabled() and any(x.requires_grad for x in (*inputs[:5], *parameters))):
+        return _forward(core, layout, inputs, parameters)
     result: tuple[Tensor, Tensor] = _Blocks.apply(core, layout, *inputs[:5], *parameters)  # type: ignore[no-untyped-call]
     scores, statistics = result
     return scores, statistics if statistics.numel() else None
+
+
+def _forward(
+    core: Core,
+    layout: Layout,
+    inputs: Inputs,
+    parameters: tuple[Tensor, ...],
+    keep: list[tuple[_Block, tuple[Tensor, ...], Tensor] | _Block] | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """All blocks; into `keep` what the way back needs of each: its graph as far as the memory goes, then its place."""
+    scores = inputs.regions.new_empty(len(inputs.regions), len(layout.lengths))
+    statistics = None
+    width = sum(p.shape[0] for p in parameters if p.ndim == 2)
+    left = 0 if keep is None else layout.memory
+    scratch = inputs.regions.new_empty(TARGET)
+    for block in _blocks(layout, inputs):
+        left -= block.kept_bytes(inputs, width)
+        cut = block.cut(inputs)
+        leaves = _leaves(cut, parameters) if left > 0 else (*cut[:5], *parameters)
+        with torch.set_grad_enabled(left > 0):
+            out, seen = core(Inputs(*leaves[:5])._replace(scratch=scratch), block.length, leaves[5:])
+        scores[block.images, block.captions] = out.detach()
+        if seen is not None:
+            statistics = scores.new_empty(len(layout.lengths), 2) if statistics is None else statistics
+            statistics[block.captions] = seen.detach()
+        if keep is not None:
+            keep.append((block, leaves, out) if left > 0 else block)
+    return scores, statistics
 
 
 class _Block(NamedTuple):
@@ -89,29 +119,11 @@ class _Blocks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, core: Core, layout: Layout, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        inputs, parameters = Inputs(*tensors[:5]), tensors[5:]
-        scores = inputs.regions.new_empty(len(inputs.regions), len(layout.lengths))
-        statistics = inputs.regions.new_empty(len(layout.lengths), 2)
-        noted = False
-        training = any(ctx.needs_input_grad)
-        width = sum(p.shape[0] for p in parameters if p.ndim == 2)
-        left = layout.memory if training else 0
-        scratch = inputs.regions.new_empty(TARGET)
         kept: list[tuple[_Block, tuple[Tensor, ...], Tensor] | _Block] = []
-        for block in _blocks(layout, inputs):
-            left -= block.kept_bytes(inputs, width)
-            cut = block.cut(inputs)
-            leaves = _leaves(cut, parameters) if left > 0 else (*cut[:5], *parameters)
-            with torch.set_grad_enabled(left > 0):
-                out, seen = core(Inputs(*leaves[:5])._replace(scratch=scratch), block.length, leaves[5:])
-            scores[block.images, block.captions] = out.detach()
-            if seen is not None:
-                statistics[block.captions], noted = seen.detach(), True
-            kept.append((block, leaves, out) if left > 0 else block)
-        if training:
-            ctx.core, ctx.layout, ctx.kept = core, layout, kept
-            ctx.save_for_backward(*tensors)
-        statistics = statistics if noted else statistics[:0]
+        scores, noted = _forward(core, layout, Inputs(*tensors[:5]), tensors[5:], kept)
+        ctx.core, ctx.layout, ctx.kept = core, layout, kept
+        ctx.save_for_backward(*tensors)
+        statistics = scores.new_empty(0, 2) if noted is None else noted
         ctx.mark_non_differentiable(statistics)
         return scores, statistics
 

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import leaky_relu_, linear
+from torch.nn.functional import leaky_relu_
+
+from halation.encoders._linear import linear
 
 __all__ = ["local_alignments", "region_attention"]
 
@@ -33,8 +35,15 @@ def local_alignments(
     `scratch` (numbers,) saves the allocation of the largest tensor where no gradient is wanted.
     Diao et al., AAAI 2021.
     """
-    result: Tensor = _Local.apply(regions, products, words, length, weight, bias, scratch)  # type: ignore[no-untyped-call]
-    return result
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (regions, words, weight, bias)):
+        result: Tensor = _Local.apply(regions, products, words, length, weight, bias)  # type: ignore[no-untyped-call]
+        return result
+    attention = _towards(regions, products, words, length)[2]
+    n, dim, size = len(regions), regions.shape[2], len(regions) * words.shape[1] * regions.shape[2]
+    room = None if scratch is None or len(scratch) < size else scratch[:size].view(n, -1, dim)
+    contexts = torch.bmm(attention.transpose(1, 2), regions, out=room)
+    torch.ops.aten.mse_loss.out(contexts, words.expand(n, -1, -1), 0, out=contexts)  # (context − word)² in one pass
+    return linear(contexts, weight, bias)
 
 
 def region_attention(regions: Tensor, words: Tensor) -> Tensor:
@@ -59,30 +68,28 @@ def _attend(regions: Tensor, words: Tensor, length: int) -> tuple[Tensor, Tensor
     return seen, lengths, seen.softmax(dim=1)
 
 
+def _towards(
+    regions: Tensor, products: Tensor, words: Tensor, length: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """What `_attend` gives, its softmax divided so that contexts have length 1; regions · contexts; and the lengths.
+
+    Lengths of contexts come from the regions' products with each other, so nothing but products is D wide.
+    """
+    seen, lengths, attention = _attend(regions, words, length)
+    along = products @ attention  # (n, r, k·length): regions · contexts
+    sizes = (along * attention).sum(dim=1, keepdim=True).clamp_(min=0).sqrt_()  # (n, 1, k·length)
+    return seen, lengths, attention.div_(sizes + EPS), along, sizes
+
+
 class _Local(torch.autograd.Function):
-    """Lengths of contexts come from the regions' products with each other, so nothing but products is D wide."""
+    """Kept for the way back: one tensor of the largest size."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        regions: Tensor,
-        products: Tensor,
-        words: Tensor,
-        length: int,
-        weight: Tensor,
-        bias: Tensor,
-        scratch: Tensor | None,
+        ctx: Any, regions: Tensor, products: Tensor, words: Tensor, length: int, weight: Tensor, bias: Tensor
     ) -> Tensor:
-        n, _, dim = regions.shape
-        seen, lengths, attention = _attend(regions, words, length)
-        along = products @ attention  # (n, r, k·length): regions · contexts
-        sizes = (along * attention).sum(dim=1, keepdim=True).clamp_(min=0).sqrt_()  # (n, 1, k·length)
-        attention.div_(sizes + EPS)  # now it gives contexts of length 1
-        said, size = words.expand(n, -1, -1), n * words.shape[1] * dim
-        if not any(ctx.needs_input_grad):
-            room = None if scratch is None or len(scratch) < size else scratch[:size].view(n, -1, dim)
-            difference = torch.baddbmm(said, attention.transpose(1, 2), regions, beta=-1, out=room)
-            return linear(difference.square_(), weight, bias)
+        seen, lengths, attention, along, sizes = _towards(regions, products, words, length)
+        said = words.expand(len(regions), -1, -1)
         difference = torch.baddbmm(said, attention.transpose(1, 2), regions, beta=-1)
         ctx.save_for_backward(regions, words, weight, seen, lengths, attention, along, sizes, difference)
         return linear(difference.square(), weight, bias)
@@ -93,8 +100,8 @@ class _Local(torch.autograd.Function):
         regions, words, weight, seen, lengths, attention, along, sizes, difference = ctx.saved_tensors
         n, r, dim = regions.shape
         flat = grad.reshape(-1, grad.shape[2])
-        g_weight = flat.T @ difference.square().view(-1, dim)
-        g = (flat @ (2 * weight)).view_as(difference).mul_(difference)  # with respect to context − word
+        g_weight = linear(flat.T, difference.square().view(-1, dim).T)
+        g = linear(flat, (2 * weight).T).view_as(difference).mul_(difference)  # with respect to context − word
         shared = len(words) == 1
         g_words = -(g.sum(dim=0, keepdim=True) if shared else g)
         g_seen = regions @ g.transpose(1, 2)  # (n, r, k·length)
@@ -109,9 +116,9 @@ class _Local(torch.autograd.Function):
         g_seen = torch.ops.aten.leaky_relu_backward(g_seen, seen, SLOPE, False)
         if shared:
             g_flat = g_seen.view(n * r, -1)
-            g_regions += (g_flat @ words[0]).view_as(g_regions)
-            g_words += g_flat.T @ regions.reshape(n * r, dim)
+            g_regions += linear(g_flat, words[0].T).view_as(g_regions)
+            g_words += linear(g_flat.T, regions.reshape(n * r, dim).T)
         else:
             g_regions += g_seen @ words
             g_words += g_seen.transpose(1, 2) @ regions
-        return g_regions, None, g_words, None, g_weight, flat.sum(dim=0), None
+        return g_regions, None, g_words, None, g_weight, flat.sum(dim=0)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from halation.encoders._attention import masked_mean, unit
+from halation.encoders._linear import linear
 
 __all__ = ["GuidedPool"]
 
@@ -29,7 +30,8 @@ class GuidedPool(nn.Module):
 
     def weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What each part weighs, (B, cells), adding up to 1."""
-        local = self.dropout(torch.tanh(self.local_norm(self.local(x))))  # (B, cells, dim)
+        local = linear(x, self.local.weight, self.local.bias)  # (B, cells, dim)
+        local = self.dropout(torch.tanh(self.local_norm(local)))
         whole = self.dropout(torch.tanh(self.whole_norm(self.whole(masked_mean(x, mask)))))  # (B, dim)
         # w · (l ∘ g) is a product of l with (w ∘ g)
         logits = (local @ (self.weight.weight * whole).unsqueeze(2)).squeeze(2) + self.weight.bias

@@ -1,0 +1,119 @@
+"""The product that oneDNN does where MKL is slow: the same numbers, the same gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+import halation.encoders._linear as room
+from halation.encoders._features import Parts
+from halation.encoders._linear import linear
+from halation.encoders._sgraf import SAF, SGR
+
+
+@pytest.fixture(params=["oneDNN", "MKL"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways, whatever the processor is."""
+    if request.param == "oneDNN" and not torch.backends.mkldnn.is_available():
+        pytest.skip("this torch has no oneDNN")
+    monkeypatch.setattr(room, "_is_quicker", lambda: request.param == "oneDNN")
+    return str(request.param)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes oneDNN is asked for from now on."""
+    shapes: list[tuple[int, ...]] = []
+    real = room._onednn
+
+    def noted(rows: Tensor, *others: object) -> Tensor:
+        shapes.append(tuple(rows.shape))
+        return real(rows, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(room, "_onednn", noted)
+    return shapes
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("shape", [(7, 5), (2, 3, 5), (1, 1, 4, 5), (64, 5)])
+def test_values_and_gradients_are_those_of_double_precision(
+    library: str, shape: tuple[int, ...], biased: bool, relu: bool
+) -> None:
+    given = [drawn(*shape), drawn(3, 5, seed=1), *([drawn(3, seed=2)] if biased else [])]
+    single, double = ([x.to(kind).requires_grad_() for x in given] for kind in (torch.float32, torch.float64))
+    out, wanted = linear(*single, relu=relu), functional.linear(*double)
+    wanted = wanted.relu() if relu else wanted
+    torch.testing.assert_close(out, wanted.float(), rtol=1e-5, atol=1e-5)
+    weights = drawn(*wanted.shape, seed=3)
+    got = torch.autograd.grad((out * weights).sum(), single)
+    for mine, true in zip(got, torch.autograd.grad((wanted * weights.double()).sum(), double), strict=True):
+        torch.testing.assert_close(mine, true.float(), rtol=1e-5, atol=1e-5)
+
+
+def test_rows_and_weights_may_lie_any_way_in_memory(library: str) -> None:
+    x, weight = drawn(5, 8).T, drawn(5, 3, seed=1).T
+    torch.testing.assert_close(linear(x, weight), x @ weight.T)
+    torch.testing.assert_close(linear(x[::2], weight[1:]), x[::2] @ weight[1:].T)
+
+
+def test_only_what_wants_a_gradient_gets_one(library: str) -> None:
+    x, weight, bias = drawn(4, 5), drawn(3, 5, seed=1).requires_grad_(), drawn(3, seed=2)
+    linear(x, weight, bias).sum().backward()
+    assert weight.grad is not None and x.grad is None and bias.grad is None
+    with torch.no_grad():
+        assert not linear(x, weight, bias).requires_grad
+
+
+def test_nothing_asked_is_nothing_answered(library: str) -> None:
+    assert linear(torch.zeros(0, 5), torch.zeros(3, 5)).shape == (0, 3)
+    assert linear(torch.zeros(2, 0, 5), torch.zeros(3, 5), torch.ones(3)).shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize("library", ["oneDNN"], indirect=True)
+def test_onednn_is_asked_in_single_precision_and_where_the_user_lets_it(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = asked(monkeypatch)
+    x, weight = drawn(4, 5), drawn(3, 5, seed=1)
+    linear(x, weight)
+    assert shapes == [(4, 5)]
+    for other in (torch.float64, torch.bfloat16):
+        assert linear(x.to(other), weight.to(other)).dtype == other
+    with torch.backends.mkldnn.flags(enabled=False):
+        linear(x, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(x, weight).dtype == torch.bfloat16
+    assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("kind", [SGR, SAF])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_scorers_say_the_same_by_either_library(
+    library: str, kind: type[SGR] | type[SAF], memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    scorer = kind(16, 8, regions=6, dropout=0.0, memory=memory)
+    images, captions = (drawn(5, 6, 16).requires_grad_(), drawn(5, 9, 16, seed=1).requires_grad_())
+    mask = torch.arange(9) < torch.tensor([3, 9, 1, 4, 4])[:, None]
+    wanted = [images, captions, *scorer.parameters()]
+
+    def single() -> tuple[Tensor, tuple[Tensor, ...]]:
+        scores = scorer(Parts(images), Parts(captions, mask))
+        return scores, torch.autograd.grad(scores.square().sum(), wanted)
+
+    scores, got = single()
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(Parts(images), Parts(captions, mask)), scores)
+    scorer.double()
+    doubles = [images.detach().double().requires_grad_(), captions.detach().double().requires_grad_()]
+    true = scorer(Parts(doubles[0]), Parts(doubles[1], mask))
+    torch.testing.assert_close(scores, true.float(), rtol=1e-4, atol=1e-6)
+    gradients = torch.autograd.grad(true.square().sum(), [*doubles, *scorer.parameters()])
+    for mine, theirs in zip(got, gradients, strict=True):
+        torch.testing.assert_close(mine, theirs.float(), rtol=1e-3, atol=1e-5)

@@ -69,8 +69,9 @@ class Faiss:
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         points = np.ascontiguousarray(points, np.float32)
         keys, squared = self._ask(points, k, self._about["probes"])
-        short = np.flatnonzero(keys[:, min(k, self._index.ntotal) - 1] < 0)
-        if len(short):
+        last = keys[:, min(k, self._index.ntotal) - 1]
+        if last.min() < 0:
+            short = np.flatnonzero(last < 0)
             keys[short], squared[short] = self._ask(points[short], k, self._index.nlist)
         np.maximum(squared, 0, out=squared)
         if k > self._index.ntotal:

@@ -108,8 +108,10 @@ def checked(gaussians: Gaussian, what: str, names: Sequence[str] | None = None) 
     parts = [part for part in (gaussians.mean, gaussians.log_var) if part is not None]
     if any(part.requires_grad or part.dtype != torch.float32 or part.device.type != "cpu" for part in parts):
         gaussians = gaussians.detach().to("cpu", torch.float32)
+    if _finite(gaussians):
+        return gaussians
     for part, values in (("mean", gaussians.mean), ("log_var", gaussians.log_var)):
-        if values is None or _finite(values.numpy()):
+        if values is None:
             continue
         wrong = torch.nonzero(~torch.isfinite(values).all(dim=1))
         if len(wrong):
@@ -119,7 +121,8 @@ def checked(gaussians: Gaussian, what: str, names: Sequence[str] | None = None) 
     return gaussians
 
 
-def _finite(values: Points) -> bool:
+def _finite(gaussians: Gaussian) -> bool:
     """Whether the sum is, which is quick to know of one query; a sum that is not may be one of finite numbers."""
     with np.errstate(all="ignore"):
-        return math.isfinite(float(values.sum()))
+        total = float(gaussians.mean.numpy().sum())
+        return math.isfinite(total if gaussians.log_var is None else total + float(gaussians.log_var.numpy().sum()))

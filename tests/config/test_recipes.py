@@ -62,6 +62,18 @@ def test_only_the_point_head_can_keep_the_backbones_vectors() -> None:
         parse_recipe("", ["model.dim=0", "model.head=pcme"])
 
 
+def test_members_share_the_dimensions_of_a_point_head() -> None:
+    assert parse_recipe("", ["model.members=3", "model.dim=12"]).model.members == 3
+    with pytest.raises(InputError, match=r"model\.dim is 512, which 3 members cannot share alike"):
+        parse_recipe("", ["model.members=3"])
+    with pytest.raises(InputError, match=r"model\.dim is 0, which 2 members"):
+        parse_recipe("", ["model.members=2", "model.dim=0"])
+    with pytest.raises(InputError, match=r"only point heads sit together, not pcme"):
+        parse_recipe("", ["model.members=2", "model.head=pcme"])
+    with pytest.raises(InputError, match=r"model\.members is 0; it must be above 0"):
+        parse_recipe("", ["model.members=0"])
+
+
 def test_settings_win_over_the_file_and_need_no_quotes() -> None:
     recipe = parse_recipe('[loss.daa]\nrelevance = "tfidf"', ["loss.daa.relevance=cider", "train.lr=1e-4"])
     assert recipe.loss.daa.relevance == "cider" and recipe.train.lr == 1e-4

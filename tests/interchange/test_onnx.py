@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[int, int]]] = {
     "pcme++, max": (("model.head=pcmepp", "model.source=local", "model.pool=max"), (0, 0)),
     "pcme++, pooled": (("model.head=pcmepp",), (0, 0)),
     "point": (("model.head=point",), (0, 0)),
+    "a committee of points": (("model.head=point", "model.members=2"), (0, 0)),
     "point, attended, transformer": (
         ("model.head=point", "model.source=attended", "text.backbone=small_transformer", "text.heads=2"),
         (0, 0),

@@ -7,7 +7,7 @@ import torch
 
 from halation import losses, similarity, training
 from halation._errors import InputError
-from halation.encoders import Several, best_cosine
+from halation.encoders import Gisted, Several, SoftMaximum, best_cosine
 from halation.gaussian import Gaussian
 
 
@@ -83,3 +83,33 @@ def test_infonce_keeps_its_temperature_above_a_hundredth() -> None:
     term = training.InfoNCE(1e-4)
     s = step()
     assert torch.isclose(term(s), losses.info_nce(s.scores, s.matches, 0.01))
+
+
+def joined(members: list[training.Step]) -> training.Step:
+    """The step of a committee of these."""
+    first, m = members[0], len(members)
+    sides = [
+        Gaussian.point(torch.cat([side.mean for side in part], dim=1) / m**0.5)
+        for part in zip(*(member.gaussians() for member in members), strict=True)
+    ]
+    return training.Step(sides[0], sides[1], similarity.cosine, first.matches, first.find_relevance, 7, first.number)
+
+
+@pytest.mark.parametrize("term", [training.InfoNCE(), training.Triplet(0.2), training.Sigmoid()])
+def test_each_member_of_a_committee_has_a_loss_of_its_own(term: torch.nn.Module) -> None:
+    alone = [step(clouds=False, seed=seed) for seed in range(3)]
+    together = training.ByMember(term, 3)
+    assert torch.isclose(together(joined(alone)), torch.stack([term(own) for own in alone]).mean())
+    assert not torch.isclose(together(joined(alone)), term(joined(alone)))
+    assert together.learnt() == (term.learnt() if isinstance(term, training.Learns) else {})
+
+
+def test_a_gist_is_no_member() -> None:
+    alone = [step(clouds=False, seed=seed) for seed in range(2)]
+    whole = joined(alone)
+    gists = [Gisted(side, step(clouds=False, seed=9).gaussians()[0]) for side in whole.gaussians()]
+    gisted = training.Step(
+        gists[0], gists[1], SoftMaximum(similarity.cosine), whole.matches, whole.find_relevance, 7, whole.number
+    )
+    term = training.ByMember(training.InfoNCE(), 2)
+    assert torch.equal(term(gisted), term(whole))

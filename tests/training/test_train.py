@@ -24,6 +24,7 @@ from halation.training import Run, TrainingStopped
 
 HEADS = {
     "infonce": ["loss.infonce.weight=1"],
+    "committee": ["loss.infonce.weight=1", "model.members=2", "model.source=attended", "model.heads=1"],
     "vse": ["loss.infonce.weight=0", "loss.triplet.weight=1", "loss.triplet.sum_steps=5"],
     "siglip": ["loss.infonce.weight=0", "loss.sigmoid.weight=1"],
     "pvse": [

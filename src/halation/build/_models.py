@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,12 @@ def build_model(
 
 def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.Objective:
     """The loss of the recipe, over a training split whose captions give the relevance."""
+    members = recipe.model.members
     terms = {
-        name: (getattr(recipe.loss, name).weight, build(recipe))
+        name: (
+            getattr(recipe.loss, name).weight,
+            training.ByMember(build(recipe), members) if members > 1 and name in _OF_ANNOTATED else build(recipe),
+        )
         for name, build in _TERMS.items()
         if getattr(recipe.loss, name).weight
     }
@@ -76,6 +81,9 @@ def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.
         raise InputError(f"the recipe has no loss: give one of {', '.join(_TERMS)} a weight")
     relevance = _relevance(recipe.loss.daa.relevance, dataset) if "daa" in terms else None
     return training.Objective(model, terms, relevance, {"daa": recipe.loss.daa.ramp})
+
+
+_OF_ANNOTATED = ("infonce", "sigmoid", "triplet", "smooth_ap")  # what each member of a committee learns by itself
 
 
 def _relevance(metric: str, dataset: Dataset) -> Callable[[Batch], Tensor]:
@@ -183,13 +191,21 @@ def _point(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]
             f"model.dim 0 keeps the backbones' own vectors, but images have {given[0]} numbers and captions "
             f"{given[1]}; give model.dim a width"
         )
-    heads = [
-        encoders.PointHead(width, model.dim or width, dropout, source, local_dim=side.local_dim, heads=model.heads)
-        for side, width, dropout in zip(widths, given, (model.dropout, model.text_dropout), strict=True)
+
+    def build(side: Any, width: int, dropout: float) -> encoders.PointHead:
+        head = encoders.PointHead(
+            width, model.dim // model.members or width, dropout, source, local_dim=side.local_dim, heads=model.heads
+        )
+        if not model.dim:
+            nn.init.eye_(head.fc.weight)
+        return head
+
+    makers = [
+        functools.partial(build, *side) for side in zip(widths, given, (model.dropout, model.text_dropout), strict=True)
     ]
-    for head in heads if not model.dim else ():
-        nn.init.eye_(head.fc.weight)
-    return heads[0], heads[1]
+    if model.members == 1:
+        return makers[0](), makers[1]()
+    return encoders.Committee(makers[0], model.members), encoders.Committee(makers[1], model.members)
 
 
 def _pcme(recipe: Recipe, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:

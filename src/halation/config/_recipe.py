@@ -81,6 +81,7 @@ class Model:
     text_dropout: float = 0.0  # of the text features
     source: str = "pooled"  # what the point head reads: pooled, local, both, attended; pcmepp: pooled, local
     heads: int = 4  # of the point head's attention (source = "attended")
+    members: int = 1  # point heads that share `dim` among them, each with a loss of its own; search sees one point
     text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
     hidden: int = 0  # of pcme's and pvse's attention over cells and words; 0 = half as wide as they are, as published
     k: int = 2  # embeddings an item (pvse)
@@ -210,10 +211,19 @@ class Recipe:
             if not math.isfinite(value) or not low <= value < high or (positive and value == 0):
                 bound = "a number" if place in _ANY else "above 0" if positive else "0 or more"
                 raise InputError(f"{place} is {value}; it must be {bound}{' and below 1' if high == 1 else ''}")
+        self._check_members()
+
+    def _check_members(self) -> None:
+        model = self.model
+        if model.members > 1 and model.head != "point":
+            raise InputError(f"model.members is {model.members}, but only point heads sit together, not {model.head}")
+        if model.dim % model.members or (model.members > 1 and not model.dim):
+            raise InputError(f"model.dim is {model.dim}, which {model.members} members cannot share alike")
 
 
 _POSITIVE = {
     "image.dim", "image.size", "text.dim", "text.hidden", "text.layers", "text.heads", "model.k", "model.heads",
+    "model.members",
     "model.sim_dim", "model.steps", "model.gist_temperature", "model.gist_share", "loss.infonce.temperature",
     "loss.sigmoid.scale", "loss.soft_contrastive.scale", "loss.soft_contrastive.samples", "loss.csd.scale",
     "loss.spread.scale", "loss.daa.temperature", "loss.smooth_ap.temperature",

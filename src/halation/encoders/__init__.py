@@ -8,6 +8,7 @@ from halation.encoders._encoded import Encoded, cat, gather_encoded, n_items, on
 from halation.encoders._features import Features, Gisted, Parts, Several, Tokens
 from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of, without_gist
 from halation.encoders._gru import BiGRU
+from halation.encoders._head_committee import Committee, members_of
 from halation.encoders._head_parts import PartsHead
 from halation.encoders._head_pcme import PCMEHead
 from halation.encoders._head_pcmepp import PCMEPPHead
@@ -34,6 +35,7 @@ __all__ = [
     "SGR",
     "SGRAF",
     "BiGRU",
+    "Committee",
     "EfficientNetLite0",
     "Encoded",
     "Encoder",
@@ -70,6 +72,7 @@ __all__ = [
     "detail_of",
     "gather_encoded",
     "layer_groups",
+    "members_of",
     "n_items",
     "on_each",
     "rows",

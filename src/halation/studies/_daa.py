@@ -29,7 +29,7 @@ from halation.training import Tell, quiet
 
 __all__ = ["DaaStudy", "daa", "jobs"]
 
-MODELS = ("infonce", "vse", "pvse", "pcme", "pcmepp", "sgr", "saf")
+MODELS = ("infonce", "committee", "vse", "pvse", "pcme", "pcmepp", "sgr", "saf")
 QUICK = ("infonce", "pcme", "sgr")
 SEEDS = (0, 1, 2)
 RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l")

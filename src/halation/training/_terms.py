@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from halation import losses
 from halation._errors import InputError
 from halation.distributed import keyed_noise
-from halation.encoders import Encoded, Several, SoftMaximum, detail_of
+from halation.encoders import Encoded, Several, SoftMaximum, detail_of, members_of
 from halation.gaussian import Gaussian
 from halation.training._memory import Memory
 
@@ -23,6 +23,7 @@ __all__ = [
     "DAA",
     "KL",
     "MMD",
+    "ByMember",
     "Diversity",
     "InfoNCE",
     "Learns",
@@ -121,6 +122,28 @@ class InfoNCE(nn.Module):
 
     def _temperature(self) -> Tensor:
         return self.log_scale.clamp(max=math.log(100)).neg().exp()
+
+
+class ByMember(nn.Module):
+    """Another term, of each member of a committee alone: the mean over the members (`encoders.Committee`).
+
+    Members who learnt by their joint score would be one large model; who learns alone can be outvoted.
+    """
+
+    def __init__(self, term: nn.Module, members: int) -> None:
+        super().__init__()
+        self.term, self.members = term, members
+
+    def forward(self, step: Step) -> Tensor:
+        """A scalar."""
+        compare = step.compare.compare if isinstance(step.compare, SoftMaximum) else step.compare
+        sides = (members_of(side, self.members) for side in step.gaussians())
+        alone = [replace(step, images=i, captions=c, compare=compare) for i, c in zip(*sides, strict=True)]
+        return torch.stack([self.term(own) for own in alone]).mean()
+
+    def learnt(self) -> dict[str, float]:
+        """What the term learnt."""
+        return self.term.learnt() if isinstance(self.term, Learns) else {}
 
 
 class Scored(nn.Module):

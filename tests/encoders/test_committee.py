@@ -34,8 +34,11 @@ def test_the_members_come_out_of_the_joined_points_again() -> None:
     found = members_of(head(features()), 3)
     for member, points in zip(head.members, found, strict=True):
         torch.testing.assert_close(points.mean, member(features()).mean)
-    with pytest.raises(InputError, match="12 numbers are not those of 5 members"):
-        members_of(head(features()), 5)
+    for wrong in (5, 0, -2):
+        with pytest.raises(InputError, match=f"12 numbers are not those of {wrong} members"):
+            members_of(head(features()), wrong)
+    with pytest.raises(InputError, match="these are Gaussians with a variance"):
+        members_of(Gaussian(torch.zeros(2, 4), torch.zeros(2, 4)), 2)
 
 
 def test_members_begin_and_drop_apart() -> None:
@@ -51,8 +54,10 @@ def test_members_begin_and_drop_apart() -> None:
 
 def test_every_members_attention_is_shown() -> None:
     found = committee(members=2).attentions(features())
-    assert set(found) == {"means of member 1", "means of member 2"}
-    assert all(weights.shape == (3, 2, 5) for weights in found.values())
+    assert set(found) == {"means"} and found["means"].shape == (3, 4, 5)
+    head = committee(members=2)
+    each = [member.attentions(features())["means"] for member in head.members]  # type: ignore[operator]
+    torch.testing.assert_close(head.attentions(features())["means"], torch.cat(each, dim=1))
     plain = Committee(lambda: PointHead(8, 4), 2)
     assert plain.attentions(features()) == {}
 

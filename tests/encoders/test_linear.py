@@ -39,16 +39,12 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("shape", [(7, 5), (2, 3, 5), (1, 1, 4, 5), (64, 5)])
-def test_values_and_gradients_are_those_of_double_precision(
-    library: str, shape: tuple[int, ...], biased: bool, relu: bool
-) -> None:
+def test_values_and_gradients_are_those_of_double_precision(library: str, shape: tuple[int, ...], biased: bool) -> None:
     given = [drawn(*shape), drawn(3, 5, seed=1), *([drawn(3, seed=2)] if biased else [])]
     single, double = ([x.to(kind).requires_grad_() for x in given] for kind in (torch.float32, torch.float64))
-    out, wanted = linear(*single, relu=relu), functional.linear(*double)
-    wanted = wanted.relu() if relu else wanted
+    out, wanted = linear(*single), functional.linear(*double)
     torch.testing.assert_close(out, wanted.float(), rtol=1e-5, atol=1e-5)
     weights = drawn(*wanted.shape, seed=3)
     got = torch.autograd.grad((out * weights).sum(), single)
@@ -60,6 +56,21 @@ def test_rows_and_weights_may_lie_any_way_in_memory(library: str) -> None:
     x, weight = drawn(5, 8).T, drawn(5, 3, seed=1).T
     torch.testing.assert_close(linear(x, weight), x @ weight.T)
     torch.testing.assert_close(linear(x[::2], weight[1:]), x[::2] @ weight[1:].T)
+    for bias in (torch.arange(6.0)[::2], torch.tensor([7.0]).expand(3), drawn(3, 2)[:, 1], torch.tensor([7.0])):
+        torch.testing.assert_close(linear(x, weight, bias), x @ weight.T + bias)
+
+
+def test_what_is_no_number_stays_none(library: str) -> None:
+    x = drawn(2, 5)
+    x[1, 2] = torch.nan
+    assert linear(x, drawn(3, 5, seed=1)).isnan().tolist() == [[False] * 3, [True] * 3]
+    torch.manual_seed(0)
+    scorer = SGR(16, 8, regions=6).eval()
+    images = drawn(2, 6, 16)
+    images[1, 0, 0] = torch.nan
+    with torch.no_grad():
+        seen = scorer(Parts(images), Parts(drawn(3, 4, 16, seed=1))).isnan()
+    assert seen.tolist() == [[False] * 3, [True] * 3]
 
 
 def test_only_what_wants_a_gradient_gets_one(library: str) -> None:
@@ -94,26 +105,26 @@ def test_onednn_is_asked_in_single_precision_and_where_the_user_lets_it(
 
 @pytest.mark.parametrize("kind", [SGR, SAF])
 @pytest.mark.parametrize("memory", [0, 1 << 30])
+@pytest.mark.parametrize("few", [False, True], ids=["every pair", "few pairs"])
 def test_scorers_say_the_same_by_either_library(
-    library: str, kind: type[SGR] | type[SAF], memory: int, monkeypatch: pytest.MonkeyPatch
+    library: str, kind: type[SGR] | type[SAF], memory: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
-    scorer = kind(16, 8, regions=6, dropout=0.0, memory=memory)
+    scorer = kind(16, 8, regions=6, dropout=0.0, memory=memory).train(kind is SGR)
     images, captions = (drawn(5, 6, 16).requires_grad_(), drawn(5, 9, 16, seed=1).requires_grad_())
     mask = torch.arange(9) < torch.tensor([3, 9, 1, 4, 4])[:, None]
-    wanted = [images, captions, *scorer.parameters()]
-
-    def single() -> tuple[Tensor, tuple[Tensor, ...]]:
-        scores = scorer(Parts(images), Parts(captions, mask))
-        return scores, torch.autograd.grad(scores.square().sum(), wanted)
-
-    scores, got = single()
-    with torch.no_grad():
-        torch.testing.assert_close(scorer(Parts(images), Parts(captions, mask)), scores)
+    taken = torch.eye(5) if few else torch.ones(5, 5)  # few pairs are gone through one by one on the way back
+    shapes = asked(monkeypatch)
+    scores = scorer(Parts(images), Parts(captions, mask))
+    got = torch.autograd.grad((taken * scores.square()).sum(), [images, captions, *scorer.parameters()])
+    assert bool(shapes) == (library == "oneDNN")
+    for forbidden in (torch.no_grad(), torch.inference_mode()):
+        with forbidden:
+            torch.testing.assert_close(scorer(Parts(images), Parts(captions, mask)), scores.detach())
     scorer.double()
     doubles = [images.detach().double().requires_grad_(), captions.detach().double().requires_grad_()]
     true = scorer(Parts(doubles[0]), Parts(doubles[1], mask))
     torch.testing.assert_close(scores, true.float(), rtol=1e-4, atol=1e-6)
-    gradients = torch.autograd.grad(true.square().sum(), [*doubles, *scorer.parameters()])
+    gradients = torch.autograd.grad((taken * true.square()).sum(), [*doubles, *scorer.parameters()])
     for mine, theirs in zip(got, gradients, strict=True):
         torch.testing.assert_close(mine, theirs.float(), rtol=1e-3, atol=1e-5)

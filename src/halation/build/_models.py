@@ -83,7 +83,9 @@ def build_objective(recipe: Recipe, model: Model, dataset: Dataset) -> training.
     return training.Objective(model, terms, relevance, {"daa": recipe.loss.daa.ramp})
 
 
-_OF_ANNOTATED = ("infonce", "sigmoid", "triplet", "smooth_ap")  # what each member of a committee learns by itself
+_OF_ANNOTATED = (  # what each member of a committee learns by itself
+    "infonce", "sigmoid", "triplet", "soft_contrastive", "csd", "smooth_ap",
+)  # fmt: skip
 
 
 def _relevance(metric: str, dataset: Dataset) -> Callable[[Batch], Tensor]:

@@ -216,9 +216,24 @@ class Recipe:
     def _check_members(self) -> None:
         model = self.model
         if model.members > 1 and model.head != "point":
-            raise InputError(f"model.members is {model.members}, but only point heads sit together, not {model.head}")
+            raise InputError(
+                f"model.members is {model.members}, but only point heads sit together, not {model.head}; take 1"
+            )
         if model.dim % model.members or (model.members > 1 and not model.dim):
-            raise InputError(f"model.dim is {model.dim}, which {model.members} members cannot share alike")
+            raise InputError(
+                f"model.dim is {model.dim}, which {model.members} members cannot share alike; take a multiple"
+            )
+
+    @property
+    def shape(self) -> str:
+        """Head and dimensions in words.
+
+        >>> Recipe(model=Model(dim=12, members=3)).shape
+        'point head, 12 dimensions, a committee of 3'
+        """
+        model = self.model
+        together = f", a committee of {model.members}" if model.members > 1 else ""
+        return f"{model.head} head, {model.dim} dimensions{together}"
 
 
 _POSITIVE = {

@@ -39,20 +39,19 @@ class Committee(nn.Module):
         return Gaussian.point(torch.cat(points, dim=1) / len(points) ** 0.5)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in the means of every member; empty where nothing attends."""
-        found: dict[str, Tensor] = {}
-        for number, member in enumerate(self.members, 1):
-            assert isinstance(member, PointHead)
-            found |= {f"{name} of member {number}": weights for name, weights in member.attentions(features).items()}
-        return found
+        """What each cell weighs in the means of all members, one after the other; empty where nothing attends."""
+        each = [member.attentions(features) for member in self.members if isinstance(member, PointHead)]
+        return {name: torch.cat([weights[name] for weights in each], dim=1) for name in each[0]}
 
 
 def members_of(joined: Gaussian, members: int) -> list[Gaussian]:
     """The points of each member, of length 1 again: (n, m·d) → m times (n, d).
 
-    >>> [member.mean.tolist() for member in members_of(Gaussian.of([[0.6, 0.8]]), 2)]
-    [[[0.8485...]], [[1.1313...]]]
+    >>> [member.mean.tolist() for member in members_of(Gaussian.of([[0.5, 0.5, 0.0, 0.5**0.5]]), 2)]
+    [[[0.7071..., 0.7071...]], [[0.0, 1.0...]]]
     """
-    if joined.dim % members:
+    if members < 1 or joined.dim % members:
         raise InputError(f"points of {joined.dim} numbers are not those of {members} members alike")
+    if not joined.is_point:
+        raise InputError("a committee gives points; these are Gaussians with a variance")
     return [Gaussian.point(part * members**0.5) for part in joined.mean.chunk(members, dim=1)]

@@ -15,32 +15,30 @@ from torch.nn import functional
 __all__ = ["linear"]
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
-    """x Wᵀ + b over the last dimension, and its ReLU where that is wanted; x (…, d), weight (s, d), bias (s,) → (…, s).
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b over the last dimension; x (…, d), weight (s, d), bias (s,) → (…, s).
 
     torch takes MKL for products in float32, which on processors that are not Intel's has half the speed of oneDNN;
     there oneDNN is asked instead. Anywhere else, and for every other type, this is `torch.nn.functional.linear`.
 
-    >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.tensor([-4.0]), relu=True)
-    tensor([[0.],
-            [0.]])
+    >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.tensor([-4.0]))
+    tensor([[-1.],
+            [-1.]])
     """
-    if not _suits(x, weight):
-        out = functional.linear(x, weight, bias)
-        return out.relu() if relu else out
+    if not _suits(x, weight, bias):
+        return functional.linear(x, weight, bias)
     rows = x.reshape(-1, x.shape[-1])
-    if torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-    ):
-        out = _Linear.apply(rows, weight, bias, relu)  # type: ignore[no-untyped-call]
+    if torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in (x, weight, bias)):
+        out = _Linear.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
     else:
-        out = _onednn(rows, weight, bias, relu)
-    return out.view(*x.shape[:-1], len(weight))
+        out = _onednn(rows, weight, bias)
+    return out.view(*x.shape[:-1], len(weight))  # type: ignore[no-any-return]
 
 
-def _suits(x: Tensor, weight: Tensor) -> bool:
+def _suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         x.dtype == weight.dtype == torch.float32
+        and (bias is None or (bias.dtype == torch.float32 and bias.shape == weight.shape[:1]))
         and x.device.type == "cpu"
         and x.numel() * len(weight) > 0
         and _is_quicker()
@@ -63,9 +61,9 @@ def _is_intel() -> bool:
     return "AuthenticAMD" not in platform.processor()  # elsewhere only what says that it is not
 
 
-def _onednn(rows: Tensor, weight: Tensor, bias: Tensor | None = None, relu: bool = False) -> Tensor:
-    after = "relu" if relu else "none"
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(rows), _dense(weight), bias, after, [], "")
+def _onednn(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    said = None if bias is None else bias.contiguous()
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(rows), _dense(weight), said, "none", [], "")
     return out
 
 
@@ -78,21 +76,17 @@ class _Linear(torch.autograd.Function):
     """oneDNN's product has no gradient of its own."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-        out = _onednn(rows, weight, bias, relu)
-        ctx.save_for_backward(rows, weight, out if relu else None)
-        return out
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        return _onednn(rows, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rows, weight, out = ctx.saved_tensors
-        if out is not None:
-            grad = grad * (out > 0)
-        wants_rows, wants_weight, wants_bias, _ = ctx.needs_input_grad
+        rows, weight = ctx.saved_tensors
+        wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
         return (
             _onednn(grad, weight.T) if wants_rows else None,
             _onednn(grad.T, rows.T) if wants_weight else None,
             grad.sum(dim=0) if wants_bias else None,
-            None,
         )

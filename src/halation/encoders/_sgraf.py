@@ -176,7 +176,7 @@ class SGR(_Scorer):
             w_query, b_query, w_out, b_out = own[i : i + 4]
             asking = nodes if i + 4 < len(own) else nodes[:, :1]  # the last step is read at the whole alone
             edges = torch.bmm(linear(asking, w_query, b_query), nodes.transpose(1, 2)).softmax(dim=2)
-            nodes = linear(torch.bmm(edges, nodes), w_out, b_out, relu=True)
+            nodes = linear(torch.bmm(edges, nodes), w_out, b_out).relu_()
         return nodes[:, 0].view(n, k, -1), None
 
 

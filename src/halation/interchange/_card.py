@@ -90,12 +90,12 @@ def _figures(folder: Path) -> str:
 
 def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> str:
     weights = {name: term.weight for name, term in vars(recipe.loss).items() if term.weight}
-    versions, model = about.get("versions", {}), recipe.model
+    versions = about.get("versions", {})
     epochs, best = about.get("epochs", recipe.train.epochs), about.get("best_epoch", "?")
     lines = [
         f"data: {about.get('data', 'not recorded')}",
         f"images: {recipe.image.backbone}; captions: {recipe.text.backbone}",
-        f"head: {model.head}, {model.dim} dimensions",
+        recipe.shape,
         f"loss: {', '.join(f'{name} × {weight:g}' for name, weight in weights.items())}",
         f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",

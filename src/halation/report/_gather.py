@@ -159,7 +159,7 @@ def _run_facts(one: Measured, number: int) -> RunFacts:
     return RunFacts(
         one.title,
         recipe.name,
-        f"{recipe.model.head} head, {recipe.model.dim} dimensions{gist}; losses {losses}",
+        f"{recipe.shape}{gist}; losses {losses}",
         float(seconds) if isinstance(seconds, (int, float)) else None,
         training_of(run, number),
     )

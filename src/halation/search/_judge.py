@@ -116,7 +116,8 @@ def naive(recipe: Recipe, learnt: Learnt) -> tuple[str, Before]:
         words = f"σ({scale:.4g}·score {sign} {abs(shift):.4g}), the loss's match probability, {told['sigmoid']}"
         return words, lambda scores: sigmoid(scale * scores + shift)
     temperature = loss["infonce"].temperature
-    how = f"temperature {temperature:.4g}, {_temperature_told(recipe, learnt)}"
+    whose = " by each member alone" if recipe.model.members > 1 else ""
+    how = f"temperature {temperature:.4g}, {_temperature_told(recipe, learnt)}{whose}"
     return f"softmax over the gallery, {how}", lambda scores: _softmax(scores / temperature)
 
 

@@ -15,6 +15,7 @@ from halation.calibration import Calibration, Platt
 from halation.gaussian import Gaussian
 from halation.index import Exact, Index
 from halation.index._form import Form
+from halation.index._store import checked
 from index_contract import some_clouds
 
 INDEXED = ["cosine", "l2", "csd", "wasserstein2"]
@@ -233,6 +234,15 @@ def test_numbers_that_are_none_are_refused_with_the_items_name() -> None:
     index = Index(["a"], some_clouds(1, 1))
     with pytest.raises(InputError, match="the mean of query 1 is not finite"):
         index.search(items)
+    for wrong in (float("nan"), float("inf"), -float("inf")):
+        items = some_clouds(3, 1)
+        assert items.log_var is not None
+        items.log_var[2, 0] = wrong
+        with pytest.raises(InputError, match="the log_var of query 2 is not finite"):
+            index.search(items)
+    huge = some_clouds(1, 1)
+    huge.mean[:] = 3e38  # their sum is not finite; they are
+    assert checked(huge, "query") is huge
 
 
 def test_a_zero_vector_has_no_direction_to_index_but_may_be_asked() -> None:

@@ -14,12 +14,14 @@ import pytest
 from halation import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.build import open_run, train_recipe
-from halation.calibration import Trusts
+from halation.calibration import Ambiguity, Trusts, fit_trust
 from halation.config import read_recipe
 from halation.data import draw_scenes, read_scenes
 from halation.search import calibrate_run, fingerprint, judge
 from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
+from halation.search._towers import Towers
+from halation.search._typed import typed
 from halation.semantics import caption_relevance
 from halation.studies import trust as trust_study
 from halation.studies._jobs import digest
@@ -48,6 +50,18 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(trained: Path, tmp_path: Path) -> Path:
     """A run one may write into."""
     return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data: Path) -> None:
+    found = calibrate_run(run, data, write=False)
+    dataset, _ = unseen(open_run(run), data)
+    texts, covers = typed(dataset.captions, dataset.image_of)
+    expected = Ambiguity.fit(Towers(open_run(run)).captions(texts).uncertainty(), covers)
+    assert expected is not None and found.trusts.t2i.ambiguity is not None
+    assert found.trusts.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
+    alone = fit_trust(judge(open_run(run).in_detail(), dataset)["t2i"]).trust.ambiguity
+    assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
+    assert any(note.startswith("words for σ: ") for note in found.trusts.notes)
 
 
 def test_calibrating_prints_a_table_and_writes_what_search_reads(

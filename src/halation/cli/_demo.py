@@ -89,12 +89,13 @@ def _are_there(place: Path) -> bool:
 def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
     """What to type now."""
     verb, (plain, daa) = _called(), runs
+    usual = "" if index == Path("demo/index") else f" INDEX={index}"
     return [
         "next:",
         f"  one page of both:  {verb} report {daa} --against {plain} --data {folder} -o {index.parent / 'report'}",
         f"  every metric:      {verb} evaluate {daa} --data {folder}",
         f'  search, in words:  {verb} search {index} "{words}"',
-        f"  in the browser:    {verb} serve {index}   (or: make serve)",
+        f"  in the browser:    {verb} serve {index}   (or: make serve{usual})",
     ]
 
 

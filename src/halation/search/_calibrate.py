@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
 from halation.build import Trained, open_run
-from halation.calibration import TOP, Fitted, Trusts, fit_trust, reliability_plot
+from halation.calibration import TOP, Ambiguity, Fitted, Trusts, fit_trust, reliability_plot
 from halation.data import Dataset
 from halation.relevance import Direction
 from halation.search._fingerprint import fingerprint
 from halation.search._judge import NEAR, judge, naive, near_ones
+from halation.search._towers import Towers
+from halation.search._typed import typed
 
 __all__ = ["Calibrated", "calibrate_run", "image_marks", "unseen"]
 
+_FEWEST, _AT_ONCE = 20, 256  # queries that words for σ are fitted on; encoded at a time
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
 
 
@@ -75,6 +78,9 @@ def calibrate_run(
     for done, (direction, own) in enumerate(judged.items()):
         progress("calibrating", done, 2)
         fitted[direction] = fit_trust(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
+    if close is not None and judged["t2i"].uncertainty is not None:
+        fitted["t2i"] = _by_what_is_typed(fitted["t2i"], trained, dataset, seed)
+        notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
     both, mark = (fitted["t2i"].trust, fitted["i2t"].trust), fingerprint(trained.folder)
@@ -84,6 +90,18 @@ def calibrate_run(
         trusts.save(trained.folder / "calibration.json")
         found.plot(trained.folder / "reliability.png")
     return found
+
+
+def _by_what_is_typed(fitted: Fitted, trained: Trained, dataset: Dataset, seed: int) -> Fitted:
+    """The same with words for σ from short and long queries: annotated captions alone hardly differ in breadth."""
+    texts, covers = typed(dataset.captions, dataset.image_of, seed=seed)
+    if len(texts) < _FEWEST:
+        return fitted
+    towers = Towers(trained)
+    parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
+    sigma = [towers.captions(part).uncertainty().numpy() for part in parts]
+    ambiguity = Ambiguity.fit(np.concatenate(sigma), covers)
+    return replace(fitted, trust=replace(fitted.trust, ambiguity=ambiguity))
 
 
 def image_marks(dataset: Dataset) -> tuple[str, ...]:

@@ -1,0 +1,50 @@
+"""Queries as people type them, a few words of a caption, and how many images each covers: what σ is held against."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from halation._arrays import IntArray
+from halation.semantics._tokenizers import words
+
+__all__ = ["typed"]
+
+_LONGEST = 6  # words of a short query
+_COMMON = 1 / 3  # of the images' captions: words in more of them ("the", "with") tell no image from another
+
+
+def typed(captions: Sequence[str], image_of: IntArray, most: int = 1000, seed: int = 0) -> tuple[list[str], IntArray]:
+    """Up to `most` parts of captions, one to six words, and as many captions as they are; how many images each covers.
+
+    Annotated captions are all about as long, so they hardly differ in what they cover; what is typed into a search box
+    does. A query covers the images whose captions, taken together, have all of its words, but for those that are
+    common everywhere. What has no other words is left out.
+    """
+    draw = np.random.default_rng(seed)
+    holders: dict[str, set[int]] = defaultdict(set)
+    for caption, image in zip(captions, np.asarray(image_of).tolist(), strict=True):
+        for word in words(caption):
+            holders[word].add(image)
+    common = _COMMON * len(np.unique(image_of))
+    telling = {word: images for word, images in holders.items() if len(images) <= common}
+    chosen = draw.permutation(len(captions))
+    parts = [_part(captions[number], draw) for number in chosen[:most]]
+    whole = [captions[number] for number in chosen[::-1][:most]]
+    found = [(text, _covered(text, telling)) for text in (*parts, *whole)]
+    kept = [(text, covers) for text, covers in found if covers]
+    return [text for text, _ in kept], np.array([covers for _, covers in kept], np.int64)
+
+
+def _part(caption: str, draw: np.random.Generator) -> str:
+    said = caption.split()
+    length = int(draw.integers(1, min(len(said), _LONGEST) + 1)) if said else 0
+    start = int(draw.integers(len(said) - length + 1))
+    return " ".join(said[start : start + length]).strip(" .,;:!?\"'")
+
+
+def _covered(text: str, telling: dict[str, set[int]]) -> int:
+    each = [telling[word] for word in words(text) if word in telling]
+    return len(set.intersection(*each)) if each else 0

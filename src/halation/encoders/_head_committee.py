@@ -47,8 +47,8 @@ class Committee(nn.Module):
 def members_of(joined: Gaussian, members: int) -> list[Gaussian]:
     """The points of each member, of length 1 again: (n, m·d) → m times (n, d).
 
-    >>> [member.mean.tolist() for member in members_of(Gaussian.of([[0.5, 0.5, 0.0, 0.5**0.5]]), 2)]
-    [[[0.7071..., 0.7071...]], [[0.0, 1.0...]]]
+    >>> members_of(Gaussian.of([[0.5, 0.5, 0.0, 0.5**0.5]]), 2)
+    [Gaussian(n=1, d=2, points), Gaussian(n=1, d=2, points)]
     """
     if members < 1 or joined.dim % members:
         raise InputError(f"points of {joined.dim} numbers are not those of {members} members alike")

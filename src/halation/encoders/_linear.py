@@ -18,8 +18,9 @@ __all__ = ["linear"]
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b over the last dimension; x (…, d), weight (s, d), bias (s,) → (…, s).
 
-    torch takes MKL for products in float32, which on processors that are not Intel's has half the speed of oneDNN;
-    there oneDNN is asked instead. Anywhere else, and for every other type, this is `torch.nn.functional.linear`.
+    torch takes MKL for products in float32, which on an AMD processor had less than half the speed of oneDNN; where the
+    processor is not Intel's, oneDNN is asked instead. Anywhere else, and for every other type, this is
+    `torch.nn.functional.linear`.
 
     >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.tensor([-4.0]))
     tensor([[-1.],

@@ -11,10 +11,9 @@ import faiss
 import numpy as np
 import torch
 
-from halation.build import open_run, train_recipe
-from halation.config import read_recipe
-from halation.gaussian import Gaussian
-from halation.relevance import Truth
+from halation.data import Truth
+from halation.similarity import Gaussian
+from halation.training import open_run, read_recipe, train_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 FLICKR8K = ROOT.parent / "shared" / "data" / "flickr8k"

@@ -15,15 +15,16 @@ import numpy as np
 
 from bench.gallery import FLICKR8K, ROOT
 from bench.results import Row
-from halation.build import Trained, open_run
-from halation.calibration import TOP, Judged, ece, fit_trust
+from halation.calibration import Judged, ece, fit_trust
+from halation.calibration._fit import TOP
+from halation.data import Direction
 from halation.evaluation import evaluate
-from halation.gaussian import Gaussian
 from halation.index import HubnessKind, Index
-from halation.relevance import Direction
-from halation.search import NEAR, judge
-from halation.search._judge import near_ones
+from halation.search import judge
+from halation.search._judge import NEAR, near_ones
 from halation.search._towers import Towers
+from halation.similarity import Gaussian
+from halation.training import Trained, open_run
 
 GROUP = "hubness"
 RUNS = Path(os.environ.get("HALATION_RUNS", ROOT / "runs"))

@@ -19,10 +19,10 @@ from bench import milvus
 from bench.gallery import Mixture, embedded, normals, whole
 from bench.measuring import peak_mb
 from bench.results import Row
-from halation.gaussian import Gaussian
 from halation.index import Exact, Faiss, Index
 from halation.index._nearest import nearest, overlap
 from halation.index._tuning import n_lists
+from halation.similarity import Gaussian
 
 GROUP = "index"
 MILLION, QUERIES, TARGET = 1_000_000, 1000, 0.99

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.results import Row
-from halation.gaussian import Gaussian
 from halation.index import Index, Milvus
 from halation.index._nearest import overlap
+from halation.similarity import Gaussian
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ROOT / "tests" / "services"

@@ -12,11 +12,9 @@ from torch.nn.functional import leaky_relu
 
 from bench.measuring import peak_mb, seconds
 from bench.results import Row
-from halation.encoders import _linear
+from halation.encoders import SAF, SGR, Parts, _linear
 from halation.encoders._attention import unit
-from halation.encoders._features import Parts
 from halation.encoders._linear import linear
-from halation.encoders._sgraf import SAF, SGR
 from halation.losses import triplet
 
 N, REGIONS, DIM, SIM, SHORT, LONG = 100, 36, 1024, 256, 8, 16  # captions of 8 to 16 words, 12 on average

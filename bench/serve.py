@@ -26,11 +26,10 @@ import numpy as np
 from bench.measuring import side_by_side
 from bench.results import Row
 from halation._tensors import save_tensors
-from halation.build import build_model
-from halation.config import read_recipe, to_toml
 from halation.data import draw_scenes, read_scenes
 from halation.encoders import Vocabulary
 from halation.search import embed, make_index, open_search
+from halation.training import build_model, read_recipe, to_toml
 
 PICTURES, CLIENTS, SECONDS, K = 2000, 200, 60, 24
 OVERHEAD_MS, GROWTH_MB = 5.0, 32.0

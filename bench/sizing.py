@@ -27,8 +27,8 @@ from bench.measuring import machine
 from halation._files import write_text
 from halation.data._photos import as_rgb
 from halation.encoders import EfficientNetLite0, Encoder, MiniLMText, PCMEPPHead, Vocabulary, WordsGRU
-from halation.gaussian import Gaussian
 from halation.index import Index
+from halation.similarity import Gaussian
 
 ROOT = Path(__file__).resolve().parents[1]
 _SENTENCE = "a brown dog runs through deep snow beside a wooden fence"

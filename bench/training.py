@@ -21,12 +21,18 @@ import torch
 from torch import Tensor
 
 from bench.results import Row
-from halation.build import build_loader, build_model, build_objective, open_split
-from halation.config import Recipe, parse_recipe
 from halation.data import Batches
 from halation.encoders import Vocabulary
-from halation.training import Objective
-from halation.training._terms import Step
+from halation.training import (
+    Objective,
+    Recipe,
+    Step,
+    build_loader,
+    build_model,
+    build_objective,
+    open_split,
+    parse_recipe,
+)
 
 B, STEPS, IMAGES, WORDS = 128, 40, 2000, 4000
 RECIPE = """

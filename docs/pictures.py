@@ -25,10 +25,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from halation._errors import HalationError, InputError
 from halation._files import atomic_path
-from halation.config import read_recipe, to_toml
-from halation.explain import explain
-from halation.report import report_run
+from halation.report import explain, report_run
 from halation.serve import ServeSettings, serve
+from halation.training import read_recipe, to_toml
 
 PICTURE, WORDS = "test_00046.png", "a crimson star right of a golden star"
 SEARCHED = "two green shapes on a pink background"

@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 
 import halation
-from halation.build import open_run, train_recipe
-from halation.config import read_recipe
 from halation.data import draw_scenes
-from halation.interchange import export_onnx, export_run, export_trec
+from halation.export import export_onnx, export_run, export_trec
+from halation.training import open_run, read_recipe, train_recipe
 
 SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32")
 

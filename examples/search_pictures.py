@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from halation.build import train_recipe
-from halation.config import parse_recipe
 from halation.search import Answer, embed, make_index, open_search, read_picture
+from halation.training import parse_recipe, train_recipe
 
 RECIPE = """
 name = "squares"

@@ -18,9 +18,8 @@ import numpy as np
 from PIL import Image
 
 import halation
-from halation.build import open_run, train_recipe
-from halation.config import parse_recipe
 from halation.data import check
+from halation.training import open_run, parse_recipe, train_recipe
 
 RECIPE = """
 name = "flags"

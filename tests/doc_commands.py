@@ -12,7 +12,7 @@ from types import TracebackType
 from doc_blocks import Block
 from doc_processes import Machines, Served, curl, finished, free_port, made
 from halation import InputError
-from halation.config import read_recipe
+from halation.training import read_recipe
 from runs import halation
 
 # what a recipe is cut down to, so that it trains in a second: the verb, the keys and the files stay real

@@ -16,10 +16,9 @@ import numpy as np
 
 from doc_blocks import ROOT
 from doc_commands import SMALL
-from halation.build import train_recipe
-from halation.config import read_recipe
 from halation.data import draw_scenes
 from halation.search import calibrate_run, embed, make_index
+from halation.training import read_recipe, train_recipe
 from layouts import (
     draw,
     write_coco_ids,

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from halation.gaussian import Gaussian
 from halation.index import Backend, Index, Settling
 from halation.index._backend import Keys, Points
-from halation.similarity import csd, kl
+from halation.similarity import Gaussian, csd, kl
 
 DIM = 6
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from halation._tensors import save_tensors
-from halation.build import build_model
 from halation.cli import main
-from halation.config import parse_recipe, to_toml
 from halation.encoders import Vocabulary
+from halation.training import build_model, parse_recipe, to_toml
 from layouts import captions_of
 
 TINY = """

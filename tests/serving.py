@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError
-from halation.explain import Attention, Explanation, Part, Unwanted
+from halation.report import Attention, Explanation, Part, Unwanted
 from halation.search import Answer, Hit, Item, UnknownItem
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import halation.explain
+import halation.report
 import halation.search
 import serving
 from halation._errors import InputError
@@ -30,7 +30,7 @@ def open_search(folder: Path, run: Path | None = None) -> serving.WordSearch:
 
 if __name__ == "__main__":
     halation.search.open_search = open_search  # type: ignore[assignment, attr-defined]
-    halation.explain.explain_hit = serving.explained  # type: ignore[assignment, attr-defined]
+    halation.report.explain_hit = serving.explained  # type: ignore[assignment, attr-defined]
     given: dict[str, Any] = {key: json.loads(value) for key, value in (pair.split("=", 1) for pair in sys.argv[2:])}
     serve(
         sys.argv[1],

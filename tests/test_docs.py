@@ -14,7 +14,7 @@ from doc_blocks import PAGES, ROOT, Block, blocks, read
 from doc_commands import Console
 from doc_processes import request
 from doc_worlds import NAMES, PREPARED, copy_world, write_world
-from halation.config import parse_recipe
+from halation.training import parse_recipe
 
 WITH_CODE = [page for page in PAGES if blocks(page)]
 

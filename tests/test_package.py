@@ -18,9 +18,8 @@ SRC = Path(halation.__file__).parent
 
 # A room imports only from rooms above it. Private modules of the package root are the ground floor.
 ROOMS = [
-    "gaussian", "similarity", "semantics", "relevance", "metrics", "evaluation", "distributed", "losses", "encoders",
-    "data", "training", "calibration", "index", "config", "build", "search", "explain", "report", "interchange",
-    "studies", "serve", "cli",
+    "similarity", "semantics", "data", "metrics", "evaluation", "losses", "encoders", "training", "calibration", "index",
+    "search", "report", "export", "serve", "cli",
 ]  # fmt: skip
 
 

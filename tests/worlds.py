@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from halation._arrays import FloatArray
-from halation.relevance import Truth
+from halation.data import Truth
 
 _SUBJECTS = (("dog", "puppy"), ("cat", "kitten"), ("boy", "young child"), ("woman", "lady"), ("bird", "small bird"))
 _COLOURS = ("black", "white", "brown", "red")

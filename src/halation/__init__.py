@@ -15,68 +15,94 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation import (
-        distributed,
+        calibration,
+        data,
+        encoders,
         evaluation,
-        gaussian,
+        export,
+        index,
         losses,
         metrics,
-        relevance,
+        report,
+        search,
         semantics,
+        serve,
         similarity,
-        studies,
+        training,
     )
     from halation._errors import HalationError, InputError, MissingExtra
+    from halation.data import Dataset, Truth, open_dataset
     from halation.evaluation import Report, compare, evaluate
-    from halation.gaussian import Gaussian
-    from halation.interchange import from_pretrained
-    from halation.relevance import Truth
+    from halation.export import from_pretrained
+    from halation.index import Index
+    from halation.search import open_search
     from halation.semantics import caption_relevance
+    from halation.similarity import Gaussian
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Dataset",
     "Gaussian",
     "HalationError",
+    "Index",
     "InputError",
     "MissingExtra",
     "Report",
     "Truth",
+    "calibration",
     "caption_relevance",
     "compare",
-    "distributed",
+    "data",
+    "encoders",
     "evaluate",
     "evaluation",
+    "export",
     "from_pretrained",
-    "gaussian",
+    "index",
     "losses",
     "metrics",
-    "relevance",
+    "open_dataset",
+    "open_search",
+    "report",
+    "search",
     "semantics",
+    "serve",
     "similarity",
-    "studies",
+    "training",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "Gaussian": "halation.gaussian",
-        "HalationError": "halation._errors",
-        "InputError": "halation._errors",
-        "MissingExtra": "halation._errors",
-        "Report": "halation.evaluation",
-        "Truth": "halation.relevance",
-        "caption_relevance": "halation.semantics",
-        "compare": "halation.evaluation",
-        "distributed": "halation.distributed",
-        "evaluate": "halation.evaluation",
-        "evaluation": "halation.evaluation",
-        "from_pretrained": "halation.interchange",
-        "gaussian": "halation.gaussian",
-        "losses": "halation.losses",
-        "metrics": "halation.metrics",
-        "relevance": "halation.relevance",
-        "semantics": "halation.semantics",
-        "similarity": "halation.similarity",
-        "studies": "halation.studies",
-    },
-)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Dataset": "halation.data",
+            "Gaussian": "halation.similarity",
+            "HalationError": "halation._errors",
+            "Index": "halation.index",
+            "InputError": "halation._errors",
+            "MissingExtra": "halation._errors",
+            "Report": "halation.evaluation",
+            "Truth": "halation.data",
+            "calibration": "halation.calibration",
+            "caption_relevance": "halation.semantics",
+            "compare": "halation.evaluation",
+            "data": "halation.data",
+            "encoders": "halation.encoders",
+            "evaluate": "halation.evaluation",
+            "evaluation": "halation.evaluation",
+            "export": "halation.export",
+            "from_pretrained": "halation.export",
+            "index": "halation.index",
+            "losses": "halation.losses",
+            "metrics": "halation.metrics",
+            "open_dataset": "halation.data",
+            "open_search": "halation.search",
+            "report": "halation.report",
+            "search": "halation.search",
+            "semantics": "halation.semantics",
+            "serve": "halation.serve",
+            "similarity": "halation.similarity",
+            "training": "halation.training",
+        },
+    )

@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halation.build import train_recipe
-from halation.config import read_recipe
-from halation.training import Run
+from halation.training import Run, read_recipe, train_recipe
 from layouts import draw, write_flickr8k, write_hub
 from runs import halation
 

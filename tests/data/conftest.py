@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from halation.data import Dataset, draw_scenes
-from halation.relevance import Truth
+from halation.data import Dataset, Truth, draw_scenes
 
 
 def draw(path: Path, colour: tuple[int, int, int] = (200, 30, 30), size: tuple[int, int] = (24, 16)) -> Path:

@@ -20,9 +20,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from halation import InputError
-from halation.data import Photos, cache_features, check, open_dataset, open_features
+from halation.data import Features, Photos, cache_features, check, open_dataset, open_features
 from halation.data._cache_files import Cache
-from halation.encoders._features import Features
 
 
 class Patches(nn.Module):

@@ -12,8 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from halation import InputError, Truth
-from halation.data import Batches, Dataset, FeatureStore, Loader, Rows, open_dataset
-from halation.encoders._features import Features, Tokens
+from halation.data import Batches, Dataset, Features, FeatureStore, Loader, Rows, Tokens, open_dataset
 
 
 def pixels(image: Image.Image) -> Tensor:

@@ -10,11 +10,10 @@ import torch
 from PIL import Image
 
 from halation._errors import InputError
-from halation.build import open_run, train_recipe
-from halation.config import parse_recipe
 from halation.data import Projection, cache_features, open_features
 from halation.encoders import EfficientNetLite0
 from halation.search._eyes import Eyes
+from halation.training import open_run, parse_recipe, train_recipe
 from layouts import write_flickr8k
 from runs import TINY
 

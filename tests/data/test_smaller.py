@@ -12,9 +12,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from halation import InputError
-from halation.data import Photos, Rows, cache_features, open_dataset, open_features
+from halation.data import Features, Photos, Rows, cache_features, open_dataset, open_features
 from halation.data._smaller import principal
-from halation.encoders import Features
 from layouts import draw, write_flickr8k
 
 

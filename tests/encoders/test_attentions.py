@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from halation.encoders import SAF, SGR, SGRAF, Features, Parts, PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead
+from halation.data import Features
+from halation.encoders import SAF, SGR, SGRAF, Parts, PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead
 from halation.encoders._attention import unit
 from halation.encoders._gpo import GeneralisedPool
 

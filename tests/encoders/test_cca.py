@@ -11,7 +11,7 @@ from sklearn.cross_decomposition import CCA as Sklearn
 
 from halation import similarity
 from halation._errors import InputError
-from halation.encoders._cca import CCA
+from halation.encoders import CCA
 
 
 def related(n: int = 600, dx: int = 7, dy: int = 5, shared: int = 3, noise: float = 0.5) -> tuple[Any, Any]:

@@ -7,9 +7,9 @@ import torch
 from torch.nn.functional import normalize
 
 from halation._errors import InputError
-from halation.encoders import Committee, Features, PointHead, members_of
-from halation.gaussian import Gaussian
-from halation.similarity import cosine
+from halation.data import Features
+from halation.encoders import Committee, PointHead, members_of
+from halation.similarity import Gaussian, cosine
 
 
 def features(n: int = 3, seed: int = 0) -> Features:

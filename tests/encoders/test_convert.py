@@ -10,13 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
-from halation.encoders._features import Features, Parts
-from halation.encoders._gru import BiGRU
-from halation.encoders._head_parts import PartsHead
-from halation.encoders._head_pcme import PCMEHead
-from halation.encoders._head_pcmepp import PCMEPPHead
-from halation.encoders._sgraf import SAF, SGR
+from halation.data import Features
+from halation.encoders import (
+    SAF,
+    SGR,
+    BiGRU,
+    Parts,
+    PartsHead,
+    PCMEHead,
+    PCMEPPHead,
+    convert_pcme,
+    convert_pcmepp,
+    convert_sgraf,
+)
 
 D, WORD, DIM = 12, 6, 8
 

@@ -8,8 +8,8 @@ import torch
 
 from halation import losses
 from halation._errors import InputError
+from halation.data import Features, Tokens
 from halation.encoders import (
-    Features,
     Gist,
     Gisted,
     GistEncoder,
@@ -17,16 +17,12 @@ from halation.encoders import (
     Parts,
     PointHead,
     SoftMaximum,
-    Tokens,
     cat,
     detail_of,
-    n_items,
-    on_each,
-    rows,
     without_gist,
 )
-from halation.gaussian import Gaussian
-from halation.similarity import cosine
+from halation.encoders._encoded import n_items, on_each, rows
+from halation.similarity import Gaussian, cosine
 from halation.training import DAA, InfoNCE, Step
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from halation import InputError
-from halation.encoders._gru import BiGRU
+from halation.encoders import BiGRU
 
 
 def ragged(lengths: list[int], dim: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:

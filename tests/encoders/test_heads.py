@@ -13,15 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError
+from halation.data import Features
+from halation.encoders import PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead, convert_pcme
 from halation.encoders._attention import AttentionPool, masked_mean
-from halation.encoders._convert import convert_pcme
-from halation.encoders._features import Features
 from halation.encoders._gpo import GeneralisedPool
-from halation.encoders._head_parts import PartsHead
-from halation.encoders._head_pcme import PCMEHead
-from halation.encoders._head_pcmepp import PCMEPPHead
-from halation.encoders._head_point import PointHead
-from halation.encoders._head_pvse import PVSEHead
 
 HEADS = {
     "point": lambda: PointHead(8, 4),

@@ -11,10 +11,8 @@ import torch
 from PIL import Image
 
 from halation import InputError
+from halation.encoders import HubImage, HubText, MiniLMText, layer_groups
 from halation.encoders._hub import hub
-from halation.encoders._image_hub import HubImage
-from halation.encoders._layers import layer_groups
-from halation.encoders._text_hub import HubText, MiniLMText
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._features import Features
-from halation.encoders._image_precomputed import Precomputed
+from halation.data import Features
+from halation.encoders import Precomputed
 
 
 def test_features_come_out_as_they_went_in_but_in_float32() -> None:

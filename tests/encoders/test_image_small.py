@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from halation import InputError
-from halation.encoders._image_small import SmallConvNet
+from halation.encoders import SmallConvNet
 
 COLOURS = [(200, 30, 30), (30, 160, 30), (30, 30, 200)]
 

@@ -6,11 +6,7 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._image_efficientnet import EfficientNetLite0
-from halation.encoders._image_precomputed import Precomputed
-from halation.encoders._layers import layer_groups
-from halation.encoders._text_transformer import SmallTransformer
-from halation.encoders._vocabulary import Vocabulary
+from halation.encoders import EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary, layer_groups
 
 
 def test_the_last_layer_has_the_full_rate_and_each_earlier_one_a_share() -> None:

@@ -8,9 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 import halation.encoders._linear as room
-from halation.encoders._features import Parts
+from halation.encoders import SAF, SGR, Parts
 from halation.encoders._linear import linear
-from halation.encoders._sgraf import SAF, SGR
 
 
 @pytest.fixture(params=["oneDNN", "MKL"])

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from halation._errors import InputError
-from halation.encoders import Features, Precomputed, Tokens, Vocabulary, WordsAndSentence
+from halation.data import Features, Tokens
+from halation.encoders import Precomputed, Vocabulary, WordsAndSentence
 from halation.encoders._sentences import SentenceCache, SentenceReader, cache_folder
 
 

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 
 import halation.encoders._sgraf_blocks as blocks
 from halation._errors import InputError
+from halation.encoders import SAF, SGR, SGRAF, Parts, convert_sgraf
 from halation.encoders._attention import unit
-from halation.encoders._convert import convert_sgraf
-from halation.encoders._features import Parts
-from halation.encoders._sgraf import SAF, SGR, SGRAF
 from halation.encoders._sgraf_local import local_alignments
 
 LENGTHS = torch.tensor([3, 7, 1, 3, 5, 3, 7])

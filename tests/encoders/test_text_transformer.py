@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._text_transformer import SmallTransformer
-from halation.encoders._vocabulary import Vocabulary
+from halation.encoders import SmallTransformer, Vocabulary
 
 VOCABULARY = Vocabulary(["two", "dogs", "run", "over", "green", "grass"])
 CAPTIONS = ["two dogs run", "grass", "green grass over two dogs run over grass"]

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._features import Tokens
-from halation.encoders._text_gru import WordsGRU
-from halation.encoders._text_words import PooledWords, drop_words
-from halation.encoders._vocabulary import Vocabulary
+from halation.data import Tokens
+from halation.encoders import PooledWords, Vocabulary, WordsGRU
+from halation.encoders._text_words import drop_words
 
 VOCABULARY = Vocabulary(["two", "dogs", "run", "over", "green", "grass", "while", "cats", "sleep"])
 CAPTIONS = ["two dogs run", "cats", "green grass while two dogs run over cats"]

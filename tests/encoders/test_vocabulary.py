@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._vocabulary import PADDING, UNKNOWN, Vocabulary
+from halation.encoders import Vocabulary
+from halation.encoders._vocabulary import PADDING, UNKNOWN
 
 CAPTIONS = ["Two dogs run over grass.", "Two cats sleep", "Two dogs sleep"]
 

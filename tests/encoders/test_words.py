@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders._vocabulary import Vocabulary
-from halation.encoders._words import GLOVE_50, WordVectors, vectors_for
+from halation.encoders import Vocabulary, WordVectors, vectors_for
+from halation.encoders._words import GLOVE_50
 
 WORDS = ["dog", "cat", "grass"]
 VECTORS = np.array([[1, 2], [3, 4], [-1, 0.5]], dtype=np.float32)

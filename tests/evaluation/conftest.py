@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halation.relevance import Truth
+from halation.data import Truth
 from worlds import sample_scores, sample_truth
 
 

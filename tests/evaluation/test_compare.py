@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from halation import InputError
+from halation.data import Truth
 from halation.evaluation import compare, evaluate
-from halation.relevance import Truth
 from worlds import sample_scores
 
 World = tuple[np.ndarray, Truth]

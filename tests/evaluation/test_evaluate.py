@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from halation import InputError, caption_relevance, metrics
+from halation.data import Truth
 from halation.evaluation import Rankings, Report, evaluate
-from halation.relevance import Truth
 
 World = tuple[np.ndarray, Truth]
 KEYS = ["R@1", "R@5", "R@10", "MedR", "R-P", "mAP@R", "nDCG@10", "PMRP"]

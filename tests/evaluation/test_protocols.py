@@ -10,8 +10,8 @@ import pytest
 
 import halation
 from halation._errors import InputError
+from halation.data import Truth, read, read_eccv
 from halation.evaluation import PROTOCOLS, evaluate
-from halation.relevance import Truth, read, read_eccv
 
 
 @pytest.fixture(scope="module")

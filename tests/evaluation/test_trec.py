@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from halation import InputError, metrics
+from halation.data import Truth, write_qrels
 from halation.evaluation import write_run
-from halation.relevance import Truth, write_qrels
 
 World = tuple[np.ndarray, Truth]
 

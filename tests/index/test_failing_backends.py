@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from halation import InputError, MissingExtra, similarity
-from halation.gaussian import Gaussian
 from halation.index import BackendUnavailable, Exact, Index, Milvus
 from halation.index import _milvus_connection as connection
 from halation.index._backend import Keys, Points
+from halation.similarity import Gaussian
 from index_contract import some_clouds
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from halation import InputError, similarity
-from halation.gaussian import Gaussian
 from halation.index import Hubness, Index
 from halation.index._table import Table
+from halation.similarity import Gaussian
 from index_contract import some_clouds
 
 NAMES = [f"i{number}" for number in range(60)]

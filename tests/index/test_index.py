@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from halation import InputError, similarity
 from halation.calibration import Calibration, Platt
-from halation.gaussian import Gaussian
 from halation.index import Exact, Index
 from halation.index._form import Form
 from halation.index._store import checked
+from halation.similarity import Gaussian
 from index_contract import some_clouds
 
 INDEXED = ["cosine", "l2", "csd", "wasserstein2"]

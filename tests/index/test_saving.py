@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halation import InputError, similarity
-from halation.gaussian import Gaussian
 from halation.index import Exact, Faiss, Index
 from halation.index._mapped import read_mapped, write_arrays
 from halation.index._store import Store
+from halation.similarity import Gaussian
 from index_contract import some_clouds
 
 QUERIES = some_clouds(4, 9)

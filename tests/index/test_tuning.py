@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from halation.gaussian import Gaussian
 from halation.index import Exact, Faiss, Index, Milvus
 from halation.index._nearest import overlap
 from halation.index._tuning import n_lists, tune
+from halation.similarity import Gaussian
 from index_contract import some_points
 
 

@@ -1,18 +1,38 @@
-"""A small drawn world, two runs as they are before training, and the report of one against the other: made once."""
+"""A small drawn world, two untrained runs and their report; small runs of every kind to explain: each made once."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from halation.data import Dataset, draw_scenes, read_scenes
 from halation.report import Facts, gather_facts, write_page
+from layouts import draw
 from runs import write_run
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "pcme": (),
+    "pcme csd": ("model.similarity=csd",),
+    "pcme words": ("text.backbone=pooled_words",),
+    "pcme++": ("model.head=pcmepp", "model.source=local", "model.pool=gpo"),
+    "pcme++ wasserstein": ("model.head=pcmepp", "model.similarity=wasserstein2"),
+    "point": ("model.head=point",),
+    "point attended": ("model.head=point", "model.source=attended", "model.heads=2"),
+    "transformer": ("text.backbone=small_transformer", "text.heads=2"),
+    "pvse": ("model.head=pvse",),
+    "sgr": ("model.head=sgr", "model.sim_dim=4"),
+    "saf": ("model.head=saf", "model.sim_dim=4"),
+    "sgraf": ("model.head=sgraf", "model.sim_dim=4"),
+    "gist": ("model.gist=4",),
+    "soft contrastive": ("loss.soft_contrastive.weight=1.0", "loss.soft_contrastive.scale=2.0"),
+}
+TEXT = "a red dog, on the grass zzz"
 
 
 @contextmanager
@@ -60,3 +80,27 @@ def gathered(world: Path, runs: tuple[Path, Path]) -> tuple[Facts, Dataset]:
 def written(gathered: tuple[Facts, Dataset], tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts, dataset = gathered
     return write_page(facts, dataset.photos, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`run_of(kind)`: the folder of a run of that kind, written once."""
+    folder, made = tmp_path_factory.mktemp("explained"), dict[str, Path]()
+
+    def run(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = write_run(folder / kind.replace(" ", "_"), *KINDS[kind])
+        return made[kind]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw(tmp_path_factory.mktemp("pictures") / "p5.png", 5)
+
+
+@pytest.fixture
+def opened(picture: Path) -> Image.Image:
+    with Image.open(picture) as image:
+        return image.convert("RGB")

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from halation._arrays import FloatArray
 from halation.data import Dataset
 from halation.report._found import beyond_written, called_and_found, class_line, positives_to_find, precision_line
-from halation.studies._positives import class_curve
+from studies.positives import class_curve
 from worlds import sample_truth
 
 

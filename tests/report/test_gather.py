@@ -12,15 +12,15 @@ import pytest
 
 from halation import InputError, metrics
 from halation._tensors import load_tensors, save_tensors
-from halation.build import open_run
 from halation.data import Dataset, Photos, draw_scenes, read_scenes
 from halation.evaluation import evaluate
-from halation.gaussian import Gaussian
 from halation.report import Facts, gather_facts, report_run, write_page
 from halation.report._facts import Absent, Map, Reliabilities, Training
 from halation.report._thumbnails import thumbnails
 from halation.search import calibrate_run
 from halation.semantics import caption_relevance
+from halation.similarity import Gaussian
+from halation.training import open_run
 from layouts import write_cub, write_flickr8k, write_precomp
 from runs import TINY, halation, write_run
 

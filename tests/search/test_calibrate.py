@@ -13,9 +13,7 @@ import pytest
 
 from halation import InputError
 from halation._tensors import load_tensors, save_tensors
-from halation.build import open_run, train_recipe
 from halation.calibration import Ambiguity, Trusts, fit_trust
-from halation.config import read_recipe
 from halation.data import draw_scenes, read_scenes
 from halation.search import calibrate_run, fingerprint, judge
 from halation.search._calibrate import unseen
@@ -23,9 +21,10 @@ from halation.search._judge import naive, near_ones
 from halation.search._towers import Towers
 from halation.search._typed import typed
 from halation.semantics import caption_relevance
-from halation.studies import trust as trust_study
-from halation.studies._jobs import digest
+from halation.training import open_run, read_recipe, train_recipe
 from runs import halation
+from studies import trust as trust_study
+from studies.jobs import digest
 from worlds import RECIPE, write_world
 
 SIZES = {"train": 120, "dev": 60, "test": 60}

@@ -24,11 +24,11 @@ import torch
 from PIL import Image
 
 from halation import Gaussian, InputError
-from halation.build import open_run
 from halation.search import Embeddings, _close, _embed, embed, make_index, open_search
 from halation.search._journal import Writer, read_journal
 from halation.search._sources import open_source
 from halation.search._towers import Towers
+from halation.training import open_run
 from layouts import draw
 from runs import write_run
 

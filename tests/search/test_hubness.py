@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from halation import Gaussian, InputError
-from halation.build import open_run
 from halation.calibration import Trusts, fit_trust
 from halation.search import Search, embed, make_index, open_search
 from halation.search._verdict import judged
 from halation.similarity import l2
+from halation.training import open_run
 from judged_worlds import points
 from runs import halation as cli
 

@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from halation import InputError
-from halation.search._pictures import MAX_PIXELS, read_picture
+from halation.search import read_picture
+from halation.search._pictures import MAX_PIXELS
 
 
 def saved(image: Image.Image, kind: str, **options: object) -> bytes:

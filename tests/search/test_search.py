@@ -17,11 +17,11 @@ import pytest
 import torch
 
 from halation import Gaussian, InputError
-from halation.build import open_run
 from halation.calibration import Trusts, fit_trust
 from halation.index import Index
 from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
+from halation.training import open_run
 from judged_worlds import points
 from layouts import draw
 from runs import write_run

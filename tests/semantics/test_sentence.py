@@ -72,7 +72,7 @@ def test_minilm_hears_the_same_thing_in_other_words() -> None:
 
 @needs_minilm
 def test_minilm_does_not_mind_who_else_is_in_the_batch() -> None:
-    from halation.semantics._minilm import MiniLM
+    from halation.semantics import MiniLM
 
     encoder = MiniLM()
     sentences = ["a hound", "a much longer sentence about two hounds and a red bus in the park", ""]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-import halation.explain
+import halation.report
 from halation.data import draw_scenes
-from halation.explain import Explainer, explain_hit
+from halation.report import Explainer, explain_hit
 from halation.search import Search, calibrate_run, embed, make_index, open_search
 from halation.serve import ServeSettings, create_app
 from layouts import draw
@@ -189,7 +189,7 @@ def test_a_search_does_not_wait_for_an_explanation(
         may_end.wait(30)
         raise halation.InputError("it was slow")
 
-    monkeypatch.setattr(halation.explain, "explain_hit", slow)
+    monkeypatch.setattr(halation.report, "explain_hit", slow)
     web = client(real)
     asking = threading.Thread(target=lambda: web.post("/explain", json={"text": "dog", "id": "p01.png"}))
     asking.start()

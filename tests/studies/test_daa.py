@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from halation._errors import InputError
-from halation.config import read_recipe
 from halation.evaluation import evaluate
-from halation.studies._daa import collect, daa, jobs
-from halation.studies._daa_tables import difference
-from halation.studies._jobs import METRICS, Job, digest, finished, rsum_by_image, run_job
+from halation.training import read_recipe
 from runs import write_run
+from studies.daa import collect, daa, jobs
+from studies.daa_tables import difference
+from studies.jobs import METRICS, Job, digest, finished, rsum_by_image, run_job
 from worlds import sample_scores, sample_truth
 
 

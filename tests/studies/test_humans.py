@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from halation import caption_relevance
-from halation.studies import humans
 from layouts import write_judgements
+from studies import humans
 from worlds import sample_truth
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from halation import InputError, caption_relevance
-from halation.relevance import Truth
-from halation.studies import positives
-from halation.studies._positives import ZETAS, Curve
+from halation.data import Truth
 from layouts import write_judged_coco
+from studies import positives
+from studies.positives import ZETAS, Curve
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from halation.config import read_recipe
-from halation.studies._jobs import digest
-from halation.studies._trust_measure import Measured
-from halation.studies._trust_tables import page, tables
+from halation.training import read_recipe
+from studies.jobs import digest
+from studies.trust_measure import Measured
+from studies.trust_tables import page, tables
 
 STUDIES = Path(__file__).resolve().parents[2] / "docs" / "studies"
 

@@ -7,7 +7,7 @@ import torch
 
 from halation import losses, similarity, training
 from halation._errors import InputError
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 from halation.training._memory import Memory
 
 

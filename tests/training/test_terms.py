@@ -8,7 +8,7 @@ import torch
 from halation import losses, similarity, training
 from halation._errors import InputError
 from halation.encoders import Gisted, Several, SoftMaximum, best_cosine
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 
 def step(n: int = 6, d: int = 4, number: int = 3, clouds: bool = True, seed: int = 0) -> training.Step:

@@ -17,10 +17,8 @@ import torch
 
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
-from halation.build import build_objective, open_run, train_recipe
-from halation.config import parse_recipe
-from halation.interchange import export_run, from_pretrained
-from halation.training import Run, TrainingStopped
+from halation.export import export_run, from_pretrained
+from halation.training import Run, TrainingStopped, build_objective, open_run, parse_recipe, train_recipe
 
 HEADS = {
     "infonce": ["loss.infonce.weight=1"],

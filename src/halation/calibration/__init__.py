@@ -12,24 +12,27 @@ with what matches.
 
 from __future__ import annotations
 
-from halation.calibration._abstention import STATISTICS, Abstention
-from halation.calibration._ambiguity import Ambiguity
-from halation.calibration._calibration import Calibration
-from halation.calibration._candidates import Candidates, top_candidates
-from halation.calibration._choose import Before, Choice, Figures, choose
-from halation.calibration._conformal import Conformal, Shape
-from halation.calibration._fit import TOP, Fitted, fit_trust
-from halation.calibration._judged import Judged
-from halation.calibration._maps import Isotonic, Platt
-from halation.calibration._plot import reliability_plot
-from halation.calibration._quality import Reliability, brier, brier_skill, ece, reliability
-from halation.calibration._roc import Coverage, auroc, coverage_at_precision
-from halation.calibration._trials import Trial, choose_abstention, fit_abstention, trials
-from halation.calibration._trust import Trust, Trusts
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.calibration._abstention import Abstention
+    from halation.calibration._ambiguity import Ambiguity
+    from halation.calibration._calibration import Calibration
+    from halation.calibration._candidates import Candidates, top_candidates
+    from halation.calibration._choose import Before, Choice, Figures, choose
+    from halation.calibration._conformal import Conformal, Shape
+    from halation.calibration._fit import Fitted, fit_trust
+    from halation.calibration._judged import Judged
+    from halation.calibration._maps import Isotonic, Platt
+    from halation.calibration._plot import reliability_plot
+    from halation.calibration._quality import Reliability, brier, brier_skill, ece, reliability
+    from halation.calibration._roc import Coverage, auroc, coverage_at_precision
+    from halation.calibration._trials import Trial, choose_abstention, fit_abstention, trials
+    from halation.calibration._trust import Trust, Trusts
 
 __all__ = [
-    "STATISTICS",
-    "TOP",
     "Abstention",
     "Ambiguity",
     "Before",
@@ -62,3 +65,41 @@ __all__ = [
     "top_candidates",
     "trials",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Abstention": "halation.calibration._abstention",
+            "Ambiguity": "halation.calibration._ambiguity",
+            "Before": "halation.calibration._choose",
+            "Calibration": "halation.calibration._calibration",
+            "Candidates": "halation.calibration._candidates",
+            "Choice": "halation.calibration._choose",
+            "Conformal": "halation.calibration._conformal",
+            "Coverage": "halation.calibration._roc",
+            "Figures": "halation.calibration._choose",
+            "Fitted": "halation.calibration._fit",
+            "Isotonic": "halation.calibration._maps",
+            "Judged": "halation.calibration._judged",
+            "Platt": "halation.calibration._maps",
+            "Reliability": "halation.calibration._quality",
+            "Shape": "halation.calibration._conformal",
+            "Trial": "halation.calibration._trials",
+            "Trust": "halation.calibration._trust",
+            "Trusts": "halation.calibration._trust",
+            "auroc": "halation.calibration._roc",
+            "brier": "halation.calibration._quality",
+            "brier_skill": "halation.calibration._quality",
+            "choose": "halation.calibration._choose",
+            "choose_abstention": "halation.calibration._trials",
+            "coverage_at_precision": "halation.calibration._roc",
+            "ece": "halation.calibration._quality",
+            "fit_abstention": "halation.calibration._trials",
+            "fit_trust": "halation.calibration._fit",
+            "reliability": "halation.calibration._quality",
+            "reliability_plot": "halation.calibration._plot",
+            "top_candidates": "halation.calibration._candidates",
+            "trials": "halation.calibration._trials",
+        },
+    )

@@ -14,7 +14,7 @@ from halation._errors import InputError, one_of
 from halation.calibration._judged import Judged
 from halation.calibration._logistic import fit_logistic, log_odds, sigmoid, smoothed
 from halation.calibration._maps import Isotonic, Platt, map_from_json
-from halation.relevance import Direction
+from halation.data import Direction
 
 __all__ = ["Calibration", "Kind"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError
 from halation.calibration._candidates import best_first
-from halation.relevance import Direction
+from halation.data import Direction
 
 __all__ = ["Judged"]
 

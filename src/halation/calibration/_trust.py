@@ -18,7 +18,7 @@ from halation.calibration._ambiguity import Ambiguity
 from halation.calibration._calibration import Calibration
 from halation.calibration._choose import Figures
 from halation.calibration._conformal import Conformal
-from halation.relevance import Direction
+from halation.data import Direction
 
 __all__ = ["Trust", "Trusts"]
 

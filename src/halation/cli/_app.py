@@ -104,9 +104,9 @@ def evaluate(
     shown: Shown = Format.table,
 ) -> None:
     """Measure a score matrix, a trained run or two sets of embeddings with every metric of the field."""
+    from halation.data import read
     from halation.evaluation import evaluate as measure
     from halation.evaluation import named_protocol
-    from halation.relevance import read
 
     if (scores is None) == (images is None) or (images is None) != (captions is None):
         raise InputError("give either SCORES.npy or both --images and --captions")
@@ -178,9 +178,8 @@ def train(
     resume: Annotated[bool, typer.Option(help="Go on with a run that was interrupted.")] = False,
 ) -> None:
     """Train a model as a recipe says; start with torchrun to use several processes."""
-    from halation.build import train_recipe
-    from halation.config import read_recipe
-    from halation.training import quiet
+    from halation.training import read_recipe, train_recipe
+    from halation.training._loop import quiet
 
     chosen = read_recipe(recipe, settings or ())
     first = os.environ.get("RANK", "0") == "0"
@@ -232,8 +231,8 @@ def features(
 ) -> None:
     """Compute a backbone's features of every picture once, to train on them; resumable."""
     from halation._files import read_json
-    from halation.build import frozen_backbone
     from halation.data import cache_features
+    from halation.training import frozen_backbone
 
     target, network = out or data / "features" / Path(backbone).name, frozen_backbone(backbone)
     with progress_bar() as progress:
@@ -282,7 +281,7 @@ def positives(
     out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path(),
 ) -> None:
     """How many unannotated matches does each relevance find, at what price in false ones?"""
-    from halation.studies import positives as run_study
+    from studies import positives as run_study
 
     _study(run_study, data, out)
 
@@ -293,7 +292,7 @@ def humans(
     out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
 ) -> None:
     """Which relevance ranks image-caption pairs as people do?"""
-    from halation.studies import humans as run_study
+    from studies import humans as run_study
 
     _study(run_study, data, out)
 
@@ -311,7 +310,7 @@ def daa(
 ) -> None:
     """Does training the semantic ranking help? Every model with and without DAA; resumable."""
     from halation._parallel import threads
-    from halation.studies import daa as run_study
+    from studies import daa as run_study
 
     out.mkdir(parents=True, exist_ok=True)
     side_by_side = min(4, threads()) if at_once is None else at_once
@@ -334,7 +333,7 @@ def _study(run_study: Callable[..., Any], data: Path, out: Path) -> None:
 
 
 def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | None):  # type: ignore[no-untyped-def]
-    from halation.build import open_run
+    from halation.training import open_run
 
     trained = open_run(run)
     dataset = trained.open(data, split)
@@ -362,8 +361,8 @@ def _show(result, shown: Format) -> None:  # type: ignore[no-untyped-def]
 
 
 def _write_trec(folder: Path, matrix, truth, depth: int, progress: Progress) -> None:  # type: ignore[no-untyped-def]
+    from halation.data import write_qrels
     from halation.evaluation import write_run
-    from halation.relevance import write_qrels
 
     folder.mkdir(parents=True, exist_ok=True)
     for direction in ("i2t", "t2i"):

@@ -119,7 +119,7 @@ def trust(
     splits: Annotated[int, typer.Option(help="Image-level splits of the conformal sets.")] = 100,
 ) -> None:
     """Are probabilities calibrated, is "nothing matches" right, do conformal sets hold what they promise?"""
-    from halation.studies import trust as run_study
+    from studies import trust as run_study
 
     out.mkdir(parents=True, exist_ok=True)
     with progress_bar() as progress:

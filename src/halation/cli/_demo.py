@@ -12,13 +12,12 @@ import numpy as np
 from halation._errors import InputError
 from halation._files import read_json
 from halation._progress import Progress
-from halation.build import Trained, frozen_backbone, open_run, train_recipe
-from halation.config import read_recipe
 from halation.data import cache_features, draw_scenes, read_scenes, vagueness
 from halation.evaluation import Report, compare, evaluate
-from halation.gaussian import Gaussian
 from halation.search import calibrate_run, embed, make_index
-from halation.training import Run, Tell
+from halation.similarity import Gaussian
+from halation.training import Run, Trained, frozen_backbone, open_run, read_recipe, train_recipe
+from halation.training._loop import Tell
 
 __all__ = ["run_demo"]
 

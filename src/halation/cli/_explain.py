@@ -42,7 +42,7 @@ def explain(
             raise InputError(f"{path}: an explanation is drawn as .png or .html; name such a file")
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{path} cannot be written: name a file in an existing folder")
-    from halation.explain import explain as work
+    from halation.report import explain as work
 
     with contextlib.ExitStack() as opened:
         search = None

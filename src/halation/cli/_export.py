@@ -37,11 +37,11 @@ def export(
         return
     assert out is not None
     if onnx:
-        from halation.interchange import export_onnx
+        from halation.export import export_onnx
 
         made = export_onnx(run, out, backbone=backbone, data=data)
     else:
-        from halation.interchange import export_run
+        from halation.export import export_run
 
         made = export_run(run, out, licence=licence)
     for path in sorted(made.iterdir()):
@@ -60,7 +60,7 @@ def _say_left_out(made: Path) -> None:
 
 
 def _trec(run: Path, out: Path, data: Path, split: str, depth: int) -> None:
-    from halation.interchange import export_trec
+    from halation.export import export_trec
 
     with progress_bar() as progress:
         written = export_trec(run, out, data, split=split, depth=depth, progress=progress)

@@ -11,29 +11,49 @@ keeps what a backbone sees; `check` says what a folder holds.
 
 from __future__ import annotations
 
-from halation.data._batches import Batch, Batches
-from halation.data._cache import cache_features
-from halation.data._check import check
-from halation.data._dataset import Dataset
-from halation.data._feature_files import open_features
-from halation.data._features import FeatureStore, Rows
-from halation.data._findings import FeatureFindings, Findings, SplitFindings
-from halation.data._loader import Items, Loader
-from halation.data._open import open_dataset
-from halation.data._photos import Photos
-from halation.data._projection import Projection
-from halation.data._scenes_draw import draw_scenes
-from halation.data._scenes_files import Scenes, read_scenes, vagueness
-from halation.data._scenes_world import Object, Scene, true_of
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.data._batches import Batch, Batches
+    from halation.data._cache import cache_features
+    from halation.data._check import check
+    from halation.data._coco import read_coco
+    from halation.data._cub import read_cub
+    from halation.data._dataset import Dataset
+    from halation.data._extended import read_cxc, read_eccv
+    from halation.data._feature_files import open_features
+    from halation.data._features import FeatureStore, Rows
+    from halation.data._findings import FeatureFindings, Findings, SplitFindings
+    from halation.data._flickr8k import read_flickr8k
+    from halation.data._flickr30k import read_flickr30k
+    from halation.data._inputs import Features, Tokens
+    from halation.data._jsonl import read_jsonl
+    from halation.data._judgements import Judgements, read_flickr8k_judgements
+    from halation.data._karpathy import read_karpathy
+    from halation.data._loader import Items, Loader
+    from halation.data._open import open_dataset
+    from halation.data._photos import Photos
+    from halation.data._projection import Projection
+    from halation.data._read import read
+    from halation.data._scenes_draw import draw_scenes
+    from halation.data._scenes_files import Scenes, read_scenes, vagueness
+    from halation.data._scenes_world import Object, Scene, true_of
+    from halation.data._trec import trec_ids, write_qrels
+    from halation.data._truth import Direction, Truth
 
 __all__ = [
     "Batch",
     "Batches",
     "Dataset",
+    "Direction",
     "FeatureFindings",
     "FeatureStore",
+    "Features",
     "Findings",
     "Items",
+    "Judgements",
     "Loader",
     "Object",
     "Photos",
@@ -42,12 +62,73 @@ __all__ = [
     "Scene",
     "Scenes",
     "SplitFindings",
+    "Tokens",
+    "Truth",
     "cache_features",
     "check",
     "draw_scenes",
     "open_dataset",
     "open_features",
+    "read",
+    "read_coco",
+    "read_cub",
+    "read_cxc",
+    "read_eccv",
+    "read_flickr8k",
+    "read_flickr8k_judgements",
+    "read_flickr30k",
+    "read_jsonl",
+    "read_karpathy",
     "read_scenes",
+    "trec_ids",
     "true_of",
     "vagueness",
+    "write_qrels",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Batch": "halation.data._batches",
+            "Batches": "halation.data._batches",
+            "Dataset": "halation.data._dataset",
+            "Direction": "halation.data._truth",
+            "FeatureFindings": "halation.data._findings",
+            "FeatureStore": "halation.data._features",
+            "Features": "halation.data._inputs",
+            "Findings": "halation.data._findings",
+            "Items": "halation.data._loader",
+            "Judgements": "halation.data._judgements",
+            "Loader": "halation.data._loader",
+            "Object": "halation.data._scenes_world",
+            "Photos": "halation.data._photos",
+            "Projection": "halation.data._projection",
+            "Rows": "halation.data._features",
+            "Scene": "halation.data._scenes_world",
+            "Scenes": "halation.data._scenes_files",
+            "SplitFindings": "halation.data._findings",
+            "Tokens": "halation.data._inputs",
+            "Truth": "halation.data._truth",
+            "cache_features": "halation.data._cache",
+            "check": "halation.data._check",
+            "draw_scenes": "halation.data._scenes_draw",
+            "open_dataset": "halation.data._open",
+            "open_features": "halation.data._feature_files",
+            "read": "halation.data._read",
+            "read_coco": "halation.data._coco",
+            "read_cub": "halation.data._cub",
+            "read_cxc": "halation.data._extended",
+            "read_eccv": "halation.data._extended",
+            "read_flickr30k": "halation.data._flickr30k",
+            "read_flickr8k": "halation.data._flickr8k",
+            "read_flickr8k_judgements": "halation.data._judgements",
+            "read_jsonl": "halation.data._jsonl",
+            "read_karpathy": "halation.data._karpathy",
+            "read_scenes": "halation.data._scenes_files",
+            "trec_ids": "halation.data._trec",
+            "true_of": "halation.data._scenes_world",
+            "vagueness": "halation.data._scenes_files",
+            "write_qrels": "halation.data._trec",
+        },
+    )

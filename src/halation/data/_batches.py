@@ -40,7 +40,7 @@ class Batches:
 
     The last incomplete batch of an epoch is dropped: what falls into it differs from epoch to epoch.
 
-    >>> from halation.relevance import Truth
+    >>> from halation.data import Truth
     >>> truth = Truth.from_captions(["a dog", "a puppy", "a bus", "a red bus"], [0, 0, 1, 1])
     >>> batches = Batches(Dataset("tiny", truth), batch_size=2, seed=0, unit="images")
     >>> sorted(batches.batch(epoch=3, step=0).images.tolist())

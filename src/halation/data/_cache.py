@@ -24,11 +24,11 @@ from halation.data._cache_files import Cache
 from halation.data._dataset import Dataset
 from halation.data._feature_files import open_features
 from halation.data._features import FeatureStore
+from halation.data._inputs import Features
 from halation.data._layouts import recognise
 from halation.data._open import find_photos, photos_or_complaint
 from halation.data._photos import Photos, open_photo
 from halation.data._smaller import Smaller
-from halation.encoders._features import Features
 
 __all__ = ["cache_features"]
 

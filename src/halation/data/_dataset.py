@@ -10,7 +10,7 @@ from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
 from halation.data._features import FeatureStore
 from halation.data._photos import Photos
-from halation.relevance import Truth
+from halation.data._truth import Truth
 
 __all__ = ["Dataset"]
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
+from halation.data._inputs import Features
 from halation.data._projection import Projection
-from halation.encoders._features import Features
 
 __all__ = ["FeatureStore", "Rows"]
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from halation import relevance
 from halation._arrays import IntArray
 from halation._errors import InputError
 from halation._files import read_json, read_jsonl, read_lines
 from halation.data import _precomp, _scenes_files
+from halation.data._cub import class_folders, read_cub
 from halation.data._features import FeatureStore
-from halation.relevance import Truth
-from halation.relevance._cub import class_folders
-from halation.relevance._flickr8k import TOKENS
-from halation.relevance._karpathy import from_document, images_of_split
+from halation.data._flickr8k import TOKENS, read_flickr8k
+from halation.data._jsonl import read_jsonl as read_jsonl_truth
+from halation.data._karpathy import from_document, images_of_split
+from halation.data._truth import Truth
 
 __all__ = ["Layout", "Listing", "recognise", "resolve_split"]
 
@@ -95,7 +95,7 @@ def _flickr8k(root: Path) -> Layout | None:
         chosen = root / f"Flickr_8k.{split}Images.txt"
         if split in present and not any(True for _ in read_lines(chosen)):
             raise InputError(f"{chosen} lists no image; was it written completely?")
-        truth = relevance.read_flickr8k(root, split)
+        truth = read_flickr8k(root, split)
         return Listing(truth, tuple((inside(str(name), str(root / TOKENS)),) for name in truth.image_ids))
 
     return Layout("flickr8k", (*present, "all"), read, _below(root, "images", "Flicker8k_Dataset", "Flickr8k_Dataset"))
@@ -138,9 +138,9 @@ def _cub(root: Path) -> Layout | None:
 
     def read(split: str) -> Listing:
         if split in listed:
-            truth = relevance.read_cub(root, classes=listed[split]).replace(name=f"cub-{split}")
+            truth = read_cub(root, classes=listed[split]).replace(name=f"cub-{split}")
         else:
-            truth = relevance.read_cub(root, usual.get(split, split))
+            truth = read_cub(root, usual.get(split, split))
         labels = np.array([int(str(name)[:3]) for name in truth.image_ids])
         return Listing(truth, tuple((str(name),) for name in truth.image_ids), labels)
 
@@ -174,7 +174,7 @@ def _jsonl(root: Path) -> Layout | None:
         raise InputError(f'{whole} line {bare}: no "split", which other lines have; give every line one, or none')
 
     def read(split: str) -> Listing:
-        listing = Listing(relevance.read_jsonl(whole), _jsonl_files(whole))
+        listing = Listing(read_jsonl_truth(whole), _jsonl_files(whole))
         if split == "all" or listing.files is None:
             return listing
         wanted = set(split.split("+"))
@@ -187,7 +187,7 @@ def _jsonl(root: Path) -> Layout | None:
 def _jsonl_listing(files: dict[str, Path], split: str) -> Listing:
     if "+" in split:
         raise InputError(f"{split!r} joins splits that are files of their own; put their lines into one file")
-    return Listing(relevance.read_jsonl(files[split]), _jsonl_files(files[split]))
+    return Listing(read_jsonl_truth(files[split]), _jsonl_files(files[split]))
 
 
 def _jsonl_files(path: Path) -> tuple[tuple[str, ...], ...]:

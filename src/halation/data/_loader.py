@@ -16,7 +16,7 @@ from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
 from halation.data._batches import Batch, Batches
 from halation.data._dataset import Dataset
-from halation.encoders._features import Features, Tokens
+from halation.data._inputs import Features, Tokens
 
 __all__ = ["Items", "Loader"]
 
@@ -41,7 +41,7 @@ class Loader:
     memory       pictures are kept as tensors after their first use if all of them need at most so many bytes;
                  0 = never (for a preprocess that gives another tensor each time)
 
-    >>> from halation.relevance import Truth
+    >>> from halation.data import Truth
     >>> from halation.data import FeatureStore, Rows
     >>> truth = Truth.from_captions(["a dog", "a red bus"], [0, 1])
     >>> loader = Loader(Dataset("tiny", truth, features=FeatureStore(Rows(np.eye(2)))))

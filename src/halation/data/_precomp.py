@@ -10,7 +10,7 @@ import numpy as np
 from halation._errors import InputError
 from halation._files import read_lines, read_npy
 from halation.data._features import FeatureStore, Rows
-from halation.relevance import Truth
+from halation.data._truth import Truth
 
 __all__ = ["read_precomp", "splits"]
 

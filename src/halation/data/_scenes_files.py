@@ -16,7 +16,7 @@ from halation._arrays import BoolArray, IntArray
 from halation._errors import InputError
 from halation._files import read_jsonl
 from halation.data._scenes_world import ATTRIBUTES, BACKGROUNDS, MOST, Object, Predicate, Scene, truths
-from halation.relevance import Truth
+from halation.data._truth import Truth
 
 __all__ = ["RECIPE", "Scenes", "file_of", "image_name", "read_scenes", "splits", "vagueness"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._features import Features
+from halation.data import Features
 
 __all__ = ["AttentionPool", "local_of", "masked_mean", "unit"]
 

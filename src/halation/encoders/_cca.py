@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 __all__ = ["CCA"]
 

@@ -10,9 +10,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
-from halation.distributed import gather
-from halation.encoders._features import Gisted, Parts, Several
-from halation.gaussian import Gaussian
+from halation.encoders._embeddings import Gisted, Parts, Several
+from halation.similarity import Gaussian, gather
 
 __all__ = ["Encoded", "cat", "gather_encoded", "n_items", "on_each", "rows"]
 

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError
+from halation._torch import product
+from halation.data import Features, Tokens
+from halation.encoders._embeddings import Gisted, Parts, Several
 from halation.encoders._encoded import Encoded
-from halation.encoders._features import Features, Gisted, Parts, Several, Tokens
 from halation.encoders._model import Compare, Encoder, Model
-from halation.gaussian import Gaussian
-from halation.similarity._geometry import product
+from halation.similarity import Gaussian
 
 __all__ = ["Gist", "GistEncoder", "SoftMaximum", "detail_of", "without_gist"]
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._features import Features
+from halation.data import Features
 from halation.encoders._head_point import PointHead
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 __all__ = ["Committee", "members_of"]
 

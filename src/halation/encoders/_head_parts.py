@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from halation.data import Features
 from halation.encoders._attention import local_of, unit
-from halation.encoders._features import Features, Parts
+from halation.encoders._embeddings import Parts
 
 __all__ = ["PartsHead"]
 

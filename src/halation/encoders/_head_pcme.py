@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError, one_of
+from halation.data import Features
 from halation.encoders._attention import AttentionPool, local_of
-from halation.encoders._features import Features
 from halation.encoders._gru import BiGRU
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 __all__ = ["OfGRU", "OfGiven", "OfPooled", "PCMEHead", "Summary", "summary_of"]
 

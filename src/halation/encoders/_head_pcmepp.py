@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from halation._errors import one_of
+from halation.data import Features
 from halation.encoders._attention import local_of, masked_mean
-from halation.encoders._features import Features
 from halation.encoders._gpo import GeneralisedPool
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 __all__ = ["PCMEPPHead"]
 

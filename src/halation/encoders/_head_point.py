@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError, one_of
+from halation.data import Features
 from halation.encoders._attention import local_of, masked_mean
-from halation.encoders._features import Features
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 __all__ = ["PointHead"]
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._errors import InputError
+from halation.data import Features
 from halation.encoders._attention import AttentionPool, local_of
-from halation.encoders._features import Features, Several
+from halation.encoders._embeddings import Several
 from halation.encoders._head_pcme import Summary, summary_of
 
 __all__ = ["PVSEHead"]

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from halation._errors import one_of
-from halation.encoders._features import Features
+from halation.data import Features
 from halation.encoders._frozen import Freezable
 from halation.encoders._packaged import packaged_file
 

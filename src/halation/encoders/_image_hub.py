@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._features import Features
+from halation.data import Features
 from halation.encoders._frozen import Freezable
 from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
 from halation._errors import InputError
-from halation.encoders._features import Features
+from halation.data import Features
 
 __all__ = ["Precomputed", "coarser"]
 

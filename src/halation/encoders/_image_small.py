@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from halation._errors import InputError, one_of
-from halation.encoders._features import Features
+from halation.data import Features
 
 __all__ = ["SmallConvNet"]
 

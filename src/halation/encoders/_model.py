@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._progress import Progress, silent
+from halation.encoders._embeddings import Several
 from halation.encoders._encoded import Encoded, n_items, rows
-from halation.encoders._features import Several
 
 __all__ = ["Compare", "Encoder", "Model", "best_cosine"]
 

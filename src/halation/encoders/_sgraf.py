@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.encoders._attention import unit
-from halation.encoders._features import Parts
+from halation.encoders._embeddings import Parts
 from halation.encoders._linear import linear
 from halation.encoders._sgraf_blocks import Inputs, Layout, score_blocks
 from halation.encoders._sgraf_local import local_alignments, region_attention

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from halation._errors import one_of
-from halation.encoders._features import Features, Tokens
+from halation.data import Features, Tokens
 from halation.encoders._gru import BiGRU, Merge, Variant
 from halation.encoders._text_words import WordTable
 from halation.encoders._vocabulary import Vocabulary

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError, MissingExtra, one_of
-from halation.encoders._features import Features, Tokens
+from halation.data import Features, Tokens
 from halation.encoders._frozen import Freezable
 from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
 from halation.semantics._minilm import _weights_folder

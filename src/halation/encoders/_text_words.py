@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._features import Features, Tokens
+from halation.data import Features, Tokens
 from halation.encoders._vocabulary import PADDING, Vocabulary
 
 __all__ = ["PooledWords", "WordTable", "drop_words"]

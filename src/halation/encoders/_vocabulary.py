@@ -12,8 +12,8 @@ import torch
 
 from halation._errors import InputError, one_of
 from halation._files import read_json, write_text
-from halation.encoders._features import Tokens
-from halation.semantics._tokenizers import TOKENIZERS
+from halation.data import Tokens
+from halation.semantics import TOKENIZERS
 
 __all__ = ["PADDING", "UNKNOWN", "Vocabulary"]
 

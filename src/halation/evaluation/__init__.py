@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from halation.evaluation._compare import Comparison, Difference, compare
-from halation.evaluation._evaluate import evaluate
-from halation.evaluation._protocols import PROTOCOLS, Protocol, named_protocol
-from halation.evaluation._report import Report, Results
-from halation.evaluation._sources import Rankings
-from halation.evaluation._trec import write_run
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.evaluation._compare import Comparison, Difference, compare
+    from halation.evaluation._evaluate import evaluate
+    from halation.evaluation._protocols import PROTOCOLS, Protocol, named_protocol
+    from halation.evaluation._report import Report, Results
+    from halation.evaluation._sources import Rankings
+    from halation.evaluation._trec import write_run
 
 __all__ = [
     "PROTOCOLS",
@@ -22,3 +27,21 @@ __all__ = [
     "named_protocol",
     "write_run",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "PROTOCOLS": "halation.evaluation._protocols",
+            "Comparison": "halation.evaluation._compare",
+            "Difference": "halation.evaluation._compare",
+            "Protocol": "halation.evaluation._protocols",
+            "Rankings": "halation.evaluation._sources",
+            "Report": "halation.evaluation._report",
+            "Results": "halation.evaluation._report",
+            "compare": "halation.evaluation._compare",
+            "evaluate": "halation.evaluation._evaluate",
+            "named_protocol": "halation.evaluation._protocols",
+            "write_run": "halation.evaluation._trec",
+        },
+    )

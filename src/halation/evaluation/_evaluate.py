@@ -11,6 +11,7 @@ import halation
 from halation._arrays import Array, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
+from halation.data import Direction, Truth
 from halation.evaluation._measure import Fold, measure
 from halation.evaluation._protocols import named_protocol
 from halation.evaluation._relevances import relevance_sources
@@ -18,7 +19,6 @@ from halation.evaluation._report import DIRECTIONS, Report
 from halation.evaluation._resample import Queries
 from halation.evaluation._sources import Embeddings, Matrix, Rankings, Similarity, Source, check_shape
 from halation.evaluation._specs import Spec, default_metrics, parse_metrics
-from halation.relevance import Direction, Truth
 
 __all__ = ["check_draws", "evaluate"]
 
@@ -57,9 +57,7 @@ def evaluate(
     (100.0, 66.66666666666666, 75.0)
     """
     if not isinstance(truth, Truth):
-        raise InputError(
-            "evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.relevance.read(path)"
-        )
+        raise InputError("evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.data.read(path)")
     check_draws(resamples, seed, least=0)
     metrics = [metrics] if isinstance(metrics, str) else metrics
     source = _source(scores, images, captions, similarity)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from halation._arrays import FloatArray, IntArray
+from halation.data import Direction, Truth
 from halation.evaluation._report import CEILING
 from halation.evaluation._sources import Source
 from halation.evaluation._specs import Spec
@@ -20,7 +21,6 @@ from halation.metrics._ndcg import ndcg_at_of
 from halation.metrics._pmrp import as_codes, pmrp_of
 from halation.metrics._precision import precision_at_of, r_precision_of, recall_at_of
 from halation.metrics._ranking import Ranking, rank, restrict
-from halation.relevance import Direction, Truth
 
 __all__ = ["Fold", "measure"]
 

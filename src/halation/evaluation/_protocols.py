@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from halation._errors import InputError, one_of
-from halation.relevance import Truth, read_cxc, read_eccv
+from halation.data import Truth, read_cxc, read_eccv
 
 __all__ = ["PROTOCOLS", "Protocol", "named_protocol"]
 

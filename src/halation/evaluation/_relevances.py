@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from halation._arrays import Array, FloatArray, IntArray, to_numpy
+from halation.data import Truth
 from halation.evaluation._sources import Matrix, Source, check_shape
-from halation.relevance import Truth
 from halation.semantics import MEAN_OF, Corpus, Semantics
 
 __all__ = ["relevance_sources"]

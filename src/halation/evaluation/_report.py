@@ -16,9 +16,9 @@ from halation import _table
 from halation._arrays import FloatArray
 from halation._errors import InputError, one_of
 from halation._files import write_text
+from halation.data import Direction
 from halation.evaluation._resample import Queries, bootstrap, bootstrap_median, statistic
 from halation.metrics import adjusted_asp
-from halation.relevance import Direction
 
 __all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from halation._arrays import Array, BoolArray, FloatArray, IntArray, as_scores, to_numpy
 from halation._errors import InputError
-from halation.relevance import Truth
+from halation.data import Truth
 
 __all__ = ["Embeddings", "Matrix", "Rankings", "Similarity", "Source", "check_shape"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from halation._errors import InputError, one_of
-from halation.relevance import Truth
+from halation.data import Truth
 from halation.semantics import METRICS as SEMANTIC_METRICS
 
 __all__ = ["Spec", "default_metrics", "parse_metrics"]

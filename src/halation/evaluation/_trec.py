@@ -1,4 +1,4 @@
-"""TREC run files, so that ranx, ir_measures and trec_eval read a ranking (qrels: `halation.relevance.write_qrels`)."""
+"""TREC run files, so that ranx, ir_measures and trec_eval read a ranking (qrels: `halation.data.write_qrels`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from halation._arrays import Array, FloatArray
 from halation._errors import InputError, one_of
 from halation._files import atomic_path
 from halation._progress import Progress, silent
+from halation.data import Truth, trec_ids
 from halation.evaluation._sources import Matrix, Rankings, Source, check_shape
-from halation.relevance import Truth, trec_ids
 
 __all__ = ["write_run"]
 

@@ -14,13 +14,18 @@
 
 from __future__ import annotations
 
-from halation.index._backend import Backend, BackendUnavailable, Settling
-from halation.index._exact import Exact
-from halation.index._faiss import Faiss
-from halation.index._hubness import Hubness, HubnessKind
-from halation.index._index import Index
-from halation.index._milvus import Milvus
-from halation.index._ranking import Ranking
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.index._backend import Backend, BackendUnavailable, Settling
+    from halation.index._exact import Exact
+    from halation.index._faiss import Faiss
+    from halation.index._hubness import Hubness, HubnessKind
+    from halation.index._index import Index
+    from halation.index._milvus import Milvus
+    from halation.index._ranking import Ranking
 
 __all__ = [
     "Backend",
@@ -34,3 +39,20 @@ __all__ = [
     "Ranking",
     "Settling",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Backend": "halation.index._backend",
+            "BackendUnavailable": "halation.index._backend",
+            "Exact": "halation.index._exact",
+            "Faiss": "halation.index._faiss",
+            "Hubness": "halation.index._hubness",
+            "HubnessKind": "halation.index._hubness",
+            "Index": "halation.index._index",
+            "Milvus": "halation.index._milvus",
+            "Ranking": "halation.index._ranking",
+            "Settling": "halation.index._backend",
+        },
+    )

@@ -17,7 +17,6 @@ import numpy as np
 import halation
 from halation._errors import HalationError, InputError
 from halation._files import read_json, sync
-from halation.gaussian import Gaussian
 from halation.index._backend import Backend
 from halation.index._choose import choose
 from halation.index._gallery import Gallery
@@ -27,7 +26,7 @@ from halation.index._mapped import Blocks, read_mapped, write_arrays
 from halation.index._named import describe, from_description
 from halation.index._store import Store
 from halation.index._table import Table
-from halation.similarity import Similarity
+from halation.similarity import Gaussian, Similarity
 
 __all__ = ["Saved", "read_index", "write_index"]
 

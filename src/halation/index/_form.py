@@ -7,9 +7,8 @@ import torch
 
 from halation._arrays import FloatArray
 from halation._errors import InputError
-from halation.gaussian import Gaussian
 from halation.index._backend import Points
-from halation.similarity import IndexedSimilarity, Similarity, cosine, csd, l2
+from halation.similarity import Gaussian, IndexedSimilarity, Similarity, cosine, csd, l2
 
 __all__ = ["Form"]
 

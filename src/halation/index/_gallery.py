@@ -9,13 +9,12 @@ import numpy as np
 
 from halation._arrays import FloatArray
 from halation._errors import InputError
-from halation.gaussian import Gaussian
 from halation.index._backend import Backend, Keys, Settling
 from halation.index._form import Form
 from halation.index._hubness import Hubness
 from halation.index._named import repeatable
 from halation.index._store import Store, checked
-from halation.similarity import Similarity
+from halation.similarity import Gaussian, Similarity
 
 __all__ = ["Gallery"]
 

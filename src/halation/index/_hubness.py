@@ -11,8 +11,7 @@ from torch import Tensor
 
 from halation._arrays import FloatArray
 from halation._errors import InputError, one_of
-from halation.gaussian import Gaussian
-from halation.similarity import Similarity
+from halation.similarity import Gaussian, Similarity
 
 __all__ = ["Hubness", "HubnessKind"]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from halation._arrays import Array, FloatArray, as_indices
 from halation._errors import InputError
-from halation.gaussian import Gaussian
 from halation.index._backend import Backend, Keys
 from halation.index._choose import choose
 from halation.index._disk import Saved, read_index, write_index
@@ -22,7 +21,7 @@ from halation.index._items import as_names
 from halation.index._named import name_of
 from halation.index._ranking import Ranking
 from halation.index._store import Store, checked
-from halation.similarity import Similarity, csd
+from halation.similarity import Gaussian, Similarity, csd
 
 __all__ = ["Index", "Probability"]
 

@@ -10,10 +10,10 @@ import torch
 
 from halation._arrays import FloatArray
 from halation._errors import InputError
-from halation.gaussian import Gaussian
 from halation.index._backend import Keys, Points
 from halation.index._items import Names
 from halation.index._table import Table
+from halation.similarity import Gaussian
 
 __all__ = ["Store", "checked"]
 

@@ -10,21 +10,26 @@ docs/losses.md says which to take.
 
 from __future__ import annotations
 
-from halation.losses._csd_contrastive import CSDContrastive, csd_contrastive
-from halation.losses._daa import DAA, daa
-from halation.losses._diversity import Diversity, diversity
-from halation.losses._info_nce import InfoNCE, info_nce
-from halation.losses._kl import KL, kl
-from halation.losses._matches import match_matrix
-from halation.losses._mil import MIL, mil
-from halation.losses._mmd import MMD, mmd
-from halation.losses._sigmoid_pairwise import SigmoidPairwise, sigmoid_pairwise
-from halation.losses._smooth_ap import SmoothAP, smooth_ap
-from halation.losses._soft_contrastive import SoftContrastive, soft_contrastive
-from halation.losses._soft_rank import mid_rank, soft_rank
-from halation.losses._spread import Others, Spread, spread
-from halation.losses._triplet import Triplet, triplet
-from halation.losses._uniformity import Uniformity, uniformity
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.losses._csd_contrastive import CSDContrastive, csd_contrastive
+    from halation.losses._daa import DAA, daa
+    from halation.losses._diversity import Diversity, diversity
+    from halation.losses._info_nce import InfoNCE, info_nce
+    from halation.losses._kl import KL, kl
+    from halation.losses._matches import match_matrix
+    from halation.losses._mil import MIL, mil
+    from halation.losses._mmd import MMD, mmd
+    from halation.losses._sigmoid_pairwise import SigmoidPairwise, sigmoid_pairwise
+    from halation.losses._smooth_ap import SmoothAP, smooth_ap
+    from halation.losses._soft_contrastive import SoftContrastive, soft_contrastive
+    from halation.losses._soft_rank import mid_rank, soft_rank
+    from halation.losses._spread import Others, Spread, spread
+    from halation.losses._triplet import Triplet, triplet
+    from halation.losses._uniformity import Uniformity, uniformity
 
 __all__ = [
     "DAA",
@@ -58,3 +63,40 @@ __all__ = [
     "triplet",
     "uniformity",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "DAA": "halation.losses._daa",
+            "KL": "halation.losses._kl",
+            "MIL": "halation.losses._mil",
+            "MMD": "halation.losses._mmd",
+            "CSDContrastive": "halation.losses._csd_contrastive",
+            "Diversity": "halation.losses._diversity",
+            "InfoNCE": "halation.losses._info_nce",
+            "Others": "halation.losses._spread",
+            "SigmoidPairwise": "halation.losses._sigmoid_pairwise",
+            "SmoothAP": "halation.losses._smooth_ap",
+            "SoftContrastive": "halation.losses._soft_contrastive",
+            "Spread": "halation.losses._spread",
+            "Triplet": "halation.losses._triplet",
+            "Uniformity": "halation.losses._uniformity",
+            "csd_contrastive": "halation.losses._csd_contrastive",
+            "daa": "halation.losses._daa",
+            "diversity": "halation.losses._diversity",
+            "info_nce": "halation.losses._info_nce",
+            "kl": "halation.losses._kl",
+            "match_matrix": "halation.losses._matches",
+            "mid_rank": "halation.losses._soft_rank",
+            "mil": "halation.losses._mil",
+            "mmd": "halation.losses._mmd",
+            "sigmoid_pairwise": "halation.losses._sigmoid_pairwise",
+            "smooth_ap": "halation.losses._smooth_ap",
+            "soft_contrastive": "halation.losses._soft_contrastive",
+            "soft_rank": "halation.losses._soft_rank",
+            "spread": "halation.losses._spread",
+            "triplet": "halation.losses._triplet",
+            "uniformity": "halation.losses._uniformity",
+        },
+    )

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
-from halation.gaussian._as_tensor import as_tensor
-from halation.similarity._geometry import widen
+from halation._torch import as_tensor, widen
+from halation.similarity import Gaussian
 
 __all__ = [
     "as_factor",

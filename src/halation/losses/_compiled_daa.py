@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from halation._parallel import kernel, over_rows
+from halation._radix import sort_row, workspace
 from halation.losses._compiled_sums import LANES, Polynomials, collect, exp, gaps, scatter, sums, turn, turn_back, walk
 from halation.losses._sigmoid_sums import coefficients
-from halation.metrics._radix import sort_row, workspace
 
 __all__ = ["Agreement", "agreement_of_rows"]
 

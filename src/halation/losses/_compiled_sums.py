@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from halation._parallel import kernel, over_rows
+from halation._radix import sort_row, workspace
 from halation.losses._sigmoid_sums import coefficients
-from halation.metrics._radix import sort_row, workspace
 
 __all__ = [
     "LANES",

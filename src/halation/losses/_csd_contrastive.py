@@ -8,10 +8,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
-from halation.gaussian._as_tensor import as_tensor
+from halation._torch import as_tensor
 from halation.losses._checks import as_factor, check_finite, check_some
-from halation.similarity import Similarity, csd
+from halation.similarity import Gaussian, Similarity, csd
 
 __all__ = ["CSDContrastive", "csd_contrastive"]
 

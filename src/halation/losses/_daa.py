@@ -9,14 +9,12 @@ from torch import Tensor, nn
 
 from halation._arrays import Array
 from halation._errors import InputError
+from halation._torch import Variant, as_variant, first_derivative_only, widen
 from halation.losses import _soft_rank
 from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
 from halation.losses._compiled_daa import agreement_of_rows
 from halation.losses._outside_graphs import outside_graphs
 from halation.losses._soft_rank import mid_rank, saturated, sigmoid_sums, soft_rank
-from halation.similarity._first_derivative import first_derivative_only
-from halation.similarity._geometry import widen
-from halation.similarity._variant import Variant, as_variant
 
 __all__ = ["DAA", "daa"]
 

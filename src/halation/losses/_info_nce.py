@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from halation._arrays import Array
+from halation._torch import widen
 from halation.losses._checks import as_factor, as_matches, check_finite, check_matrix, positive
-from halation.similarity._geometry import widen
 
 __all__ = ["InfoNCE", "info_nce"]
 

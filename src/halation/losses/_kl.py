@@ -7,9 +7,9 @@ from typing import Literal
 from torch import Tensor, nn
 
 from halation._errors import InputError, one_of
-from halation.gaussian import Gaussian
+from halation._torch import widen
 from halation.losses._checks import check_finite, check_some
-from halation.similarity._geometry import widen
+from halation.similarity import Gaussian
 
 __all__ = ["KL", "kl"]
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian._as_tensor import as_tensor
+from halation._torch import as_tensor
 
 __all__ = ["match_matrix"]
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from halation._arrays import Array
+from halation._torch import widen
 from halation.losses._checks import as_factor, as_matches, check_finite, check_matrix, positive
-from halation.similarity._geometry import widen
 
 __all__ = ["SigmoidPairwise", "sigmoid_pairwise"]
 

@@ -7,11 +7,9 @@ from torch import Tensor, nn
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
-from halation.gaussian._as_tensor import as_tensor
+from halation._torch import Variant, as_tensor, as_variant
 from halation.losses._checks import as_factor, as_matches, check_finite, check_some
-from halation.similarity import match_log_likelihood
-from halation.similarity._variant import Variant, as_variant
+from halation.similarity import Gaussian, match_log_likelihood
 
 __all__ = ["SoftContrastive", "soft_contrastive"]
 

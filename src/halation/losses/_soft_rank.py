@@ -10,12 +10,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from halation._arrays import Array
+from halation._torch import first_derivative_only, widen
 from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
 from halation.losses._compiled_sums import rank_and_slope_sums, slope_sums
 from halation.losses._outside_graphs import outside_graphs
 from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum
-from halation.similarity._first_derivative import first_derivative_only
-from halation.similarity._geometry import widen
 
 __all__ = ["blocked_sums", "mid_rank", "on_host", "saturated", "sigmoid_sums", "soft_rank"]
 

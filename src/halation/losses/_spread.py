@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
+from halation._torch import widen
 from halation.losses._checks import as_factor, as_matches, check_finite, check_some, positive
 from halation.losses._info_nce import info_nce
-from halation.similarity import l2
-from halation.similarity._geometry import widen
+from halation.similarity import Gaussian, l2
 
 __all__ = ["Others", "Spread", "spread"]
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from halation._arrays import Array
+from halation._torch import by_tiles, widen
 from halation.losses._checks import as_matches, check_finite, check_matrix
-from halation.similarity._geometry import by_tiles, widen
 
 __all__ = ["Triplet", "triplet"]
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from halation._arrays import BoolArray, FloatArray
 from halation._parallel import kernel, over_rows
+from halation._radix import sort_row, workspace
 from halation.metrics._blocks import contiguous, task_rows
-from halation.metrics._radix import sort_row, workspace
 
 __all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows", "restrict"]
 

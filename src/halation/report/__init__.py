@@ -13,18 +13,43 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
+    from halation.report._explain import Explainer, explain, explain_hit
+    from halation.report._explain_influence import Unwanted
+    from halation.report._explanation import Attention, Explanation, Joined, Part
     from halation.report._facts import Facts
     from halation.report._gather import gather_facts
     from halation.report._run import report_run, write_page
 
-__all__ = ["Facts", "gather_facts", "report_run", "write_page"]
+__all__ = [
+    "Attention",
+    "Explainer",
+    "Explanation",
+    "Facts",
+    "Joined",
+    "Part",
+    "Unwanted",
+    "explain",
+    "explain_hit",
+    "gather_facts",
+    "report_run",
+    "write_page",
+]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "Facts": "halation.report._facts",
-        "gather_facts": "halation.report._gather",
-        "report_run": "halation.report._run",
-        "write_page": "halation.report._run",
-    },
-)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Attention": "halation.report._explanation",
+            "Explainer": "halation.report._explain",
+            "Explanation": "halation.report._explanation",
+            "Facts": "halation.report._facts",
+            "Joined": "halation.report._explanation",
+            "Part": "halation.report._explanation",
+            "Unwanted": "halation.report._explain_influence",
+            "explain": "halation.report._explain",
+            "explain_hit": "halation.report._explain",
+            "gather_facts": "halation.report._gather",
+            "report_run": "halation.report._run",
+            "write_page": "halation.report._run",
+        },
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from halation._web import Markup, plain, tag
-from halation.relevance import Direction
+from halation.data import Direction
 from halation.report._facts import Absent, Certain, Facts, Gallery, Mark, Placed, Query
 from halation.report._figures import absent, agreement
 from halation.report._head import WAYS

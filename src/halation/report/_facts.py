@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from halation._arrays import FloatArray, IntArray
+from halation.data import Direction
 from halation.evaluation import Comparison, Report
-from halation.relevance import Direction
 
 __all__ = [
     "Absent",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from halation._web import Child, Markup, tag
-from halation.relevance import Direction
+from halation.data import Direction
 from halation.report._facts import Absent, Facts, Line, Reliabilities, Training
 from halation.report._head import WAYS
 from halation.report._svg import Axes, bars, histograms, lines

@@ -13,13 +13,10 @@ import numpy as np
 from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.build import Trained, open_run
-from halation.data import Dataset
+from halation.data import Dataset, Direction
 from halation.encoders import Encoded, Gisted, Several, detail_of
 from halation.evaluation import Report, compare, evaluate
 from halation.evaluation._report import DIRECTIONS
-from halation.gaussian import Gaussian
-from halation.relevance import Direction
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
 from halation.report._found import Blocks, beyond_written, class_line, positives_to_find, precision_line
 from halation.report._map import Clouds, make_map
@@ -30,7 +27,8 @@ from halation.report._sigma import certain, fifths, spread
 from halation.report._training import training_of
 from halation.report._trust import reliabilities
 from halation.semantics import Corpus, Semantics
-from halation.training import Run
+from halation.similarity import Gaussian
+from halation.training import Run, Trained, open_run
 
 __all__ = ["gather_facts"]
 

@@ -6,9 +6,9 @@ import math
 
 from halation._table import cell
 from halation._web import Markup, plain, signed, tag
+from halation.data import Direction
 from halation.evaluation import Difference, Report
 from halation.evaluation._report import ADJUSTED, CEILING, DIRECTIONS, is_count
-from halation.relevance import Direction
 from halation.report._facts import Facts
 from halation.report._svg import whisker
 from halation.report._verdict import judge, lead, verdict

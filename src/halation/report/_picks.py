@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, IntArray
-from halation.relevance import Direction
+from halation.data import Direction
 from halation.report._facts import Gallery, Histogram, Knows
 from halation.report._marks import first_answer
 

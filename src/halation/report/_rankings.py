@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, IntArray
+from halation.data import Direction
 from halation.metrics._ratio import expected_ratio, harmonic_numbers
-from halation.relevance import Direction
 from halation.report._facts import Mark, Placed, Query
 
 __all__ = ["Row", "placed", "query"]

@@ -7,15 +7,15 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.build import Trained
-from halation.calibration import TOP, Judged, Trusts, ece, reliability
+from halation.calibration import Judged, Trusts, ece, reliability
 from halation.calibration._choose import before_mixed
-from halation.data import Dataset
-from halation.relevance import Direction
+from halation.calibration._fit import TOP
+from halation.data import Dataset, Direction
 from halation.report._facts import Absent, Reliabilities
-from halation.search import NEAR, fingerprint
+from halation.search import fingerprint
 from halation.search._calibrate import image_marks
-from halation.search._judge import judged, naive, near_ones
+from halation.search._judge import NEAR, judged, naive, near_ones
+from halation.training import Trained
 
 __all__ = ["reliabilities"]
 

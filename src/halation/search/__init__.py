@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from halation.search._embed import embed
     from halation.search._embeddings import Embedded, Embeddings
     from halation.search._fingerprint import fingerprint
-    from halation.search._judge import NEAR, judge
+    from halation.search._judge import judge
     from halation.search._make_index import make_index
     from halation.search._open_search import open_search
-    from halation.search._pictures import MAX_PIXELS, read_picture
+    from halation.search._pictures import read_picture
     from halation.search._search import Search
 
 __all__ = [
-    "MAX_PIXELS",
-    "NEAR",
     "Answer",
     "Calibrated",
     "Embedded",
@@ -47,26 +45,25 @@ __all__ = [
     "read_picture",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "MAX_PIXELS": "halation.search._pictures",
-        "NEAR": "halation.search._judge",
-        "Answer": "halation.search._answers",
-        "Calibrated": "halation.search._calibrate",
-        "Embedded": "halation.search._embeddings",
-        "Embeddings": "halation.search._embeddings",
-        "Hit": "halation.search._answers",
-        "Item": "halation.search._answers",
-        "Search": "halation.search._search",
-        "Side": "halation.search._answers",
-        "UnknownItem": "halation.search._answers",
-        "calibrate_run": "halation.search._calibrate",
-        "embed": "halation.search._embed",
-        "fingerprint": "halation.search._fingerprint",
-        "judge": "halation.search._judge",
-        "make_index": "halation.search._make_index",
-        "open_search": "halation.search._open_search",
-        "read_picture": "halation.search._pictures",
-    },
-)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Answer": "halation.search._answers",
+            "Calibrated": "halation.search._calibrate",
+            "Embedded": "halation.search._embeddings",
+            "Embeddings": "halation.search._embeddings",
+            "Hit": "halation.search._answers",
+            "Item": "halation.search._answers",
+            "Search": "halation.search._search",
+            "Side": "halation.search._answers",
+            "UnknownItem": "halation.search._answers",
+            "calibrate_run": "halation.search._calibrate",
+            "embed": "halation.search._embed",
+            "fingerprint": "halation.search._fingerprint",
+            "judge": "halation.search._judge",
+            "make_index": "halation.search._make_index",
+            "open_search": "halation.search._open_search",
+            "read_picture": "halation.search._pictures",
+        },
+    )

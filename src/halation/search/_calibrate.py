@@ -10,14 +10,14 @@ import numpy as np
 
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
-from halation.build import Trained, open_run
-from halation.calibration import TOP, Ambiguity, Fitted, Trusts, fit_trust, reliability_plot
-from halation.data import Dataset
-from halation.relevance import Direction
+from halation.calibration import Ambiguity, Fitted, Trusts, fit_trust, reliability_plot
+from halation.calibration._fit import TOP
+from halation.data import Dataset, Direction
 from halation.search._fingerprint import fingerprint
 from halation.search._judge import NEAR, judge, naive, near_ones
 from halation.search._towers import Towers
 from halation.search._typed import typed
+from halation.training import Trained, open_run
 
 __all__ = ["Calibrated", "calibrate_run", "image_marks", "unseen"]
 

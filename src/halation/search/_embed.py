@@ -16,8 +16,6 @@ from torch import Tensor
 from halation._errors import InputError
 from halation._parallel import threads
 from halation._progress import Progress, silent
-from halation.build import Trained, open_run
-from halation.gaussian import Gaussian
 from halation.search._answers import Side
 from halation.search._close import begin, close
 from halation.search._embeddings import Embeddings, parts_of
@@ -26,6 +24,8 @@ from halation.search._journal import Lost, Writer
 from halation.search._pictures import Broken, read_picture
 from halation.search._sources import open_source
 from halation.search._towers import Towers
+from halation.similarity import Gaussian
+from halation.training import Trained, open_run
 
 __all__ = ["embed"]
 

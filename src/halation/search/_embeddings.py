@@ -14,11 +14,11 @@ import torch
 
 from halation._errors import InputError
 from halation._files import read_json
-from halation.gaussian import Gaussian
 from halation.search._answers import Side
 from halation.search._entries import Place
 from halation.search._fingerprint import sha256_of
 from halation.search._journal import JOURNAL, Journal, read_journal
+from halation.similarity import Gaussian
 
 __all__ = ["FORMAT", "MANIFEST", "Embedded", "Embeddings", "Record", "parts_of", "read_manifest"]
 

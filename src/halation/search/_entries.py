@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from halation._errors import InputError
-from halation.data import FeatureStore
-from halation.encoders import Features
+from halation.data import Features, FeatureStore
 from halation.search._answers import Side
 
 __all__ = [

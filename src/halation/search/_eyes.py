@@ -12,9 +12,10 @@ from PIL import Image
 from torch import Tensor
 
 from halation._errors import InputError
-from halation.build import PROJECTION, Trained, frozen_backbone
-from halation.data import Projection, open_features
-from halation.encoders import Features, Precomputed
+from halation.data import Features, Projection, open_features
+from halation.data._projection import PROJECTION
+from halation.encoders import Precomputed
+from halation.training import Trained, frozen_backbone
 
 __all__ = ["Eyes", "device_here"]
 

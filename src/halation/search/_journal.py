@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halation._errors import InputError
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian
 
 try:
     import fcntl

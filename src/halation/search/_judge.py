@@ -9,16 +9,13 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.build import Trained
 from halation.calibration import Before, Judged
 from halation.calibration._logistic import sigmoid
-from halation.config import Recipe
-from halation.data import Dataset
+from halation.data import Dataset, Direction
 from halation.encoders import Encoded
-from halation.gaussian import Gaussian
-from halation.relevance import Direction
 from halation.semantics import MiniLM, Semantics
-from halation.training import Learnt
+from halation.similarity import Gaussian
+from halation.training import Learnt, Recipe, Trained
 
 __all__ = ["NEAR", "judge", "judged", "naive", "near_ones"]
 

@@ -21,7 +21,6 @@ import halation
 from halation._errors import HalationError, InputError
 from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
-from halation.gaussian import Gaussian
 from halation.index import Backend, HubnessKind, Index, Milvus
 from halation.index._milvus import drop_saved
 from halation.search._alone import alone_in
@@ -31,6 +30,7 @@ from halation.search._entries import in_utf8
 from halation.search._fingerprint import sha256_of
 from halation.search._items import Known, write_items
 from halation.search._towers import SIMILARITIES
+from halation.similarity import Gaussian
 
 __all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
 

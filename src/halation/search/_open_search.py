@@ -8,7 +8,6 @@ from typing import Any
 
 from halation._errors import InputError
 from halation._files import read_json
-from halation.build import Trained, open_run
 from halation.index import Index
 from halation.search._answers import Side
 from halation.search._fingerprint import fingerprint, sha256_of
@@ -17,6 +16,7 @@ from halation.search._make_index import ABOUT, FORMAT, ITEMS
 from halation.search._search import Search
 from halation.search._towers import Towers
 from halation.search._trusts import read_trusts
+from halation.training import Trained, open_run
 
 __all__ = ["open_search"]
 

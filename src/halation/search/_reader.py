@@ -6,10 +6,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from halation.build import Trained
-from halation.encoders import Tokens, WordsAndSentence
+from halation.data import Tokens
+from halation.encoders import WordsAndSentence
 from halation.search._eyes import device_here
-from halation.semantics._tokenizers import TOKENIZERS
+from halation.semantics import TOKENIZERS
+from halation.training import Trained
 from halation.training._validate import to_device
 
 __all__ = ["Reader"]

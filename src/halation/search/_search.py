@@ -15,7 +15,6 @@ from PIL import Image
 
 from halation._errors import InputError, MissingExtra, one_of
 from halation.calibration import Trust, Trusts
-from halation.gaussian import Gaussian
 from halation.index import Index
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
 from halation.search._entries import file_of, plain, read_place
@@ -23,6 +22,7 @@ from halation.search._items import Items, Known
 from halation.search._query import read_query
 from halation.search._towers import Towers
 from halation.search._verdict import judged
+from halation.similarity import Gaussian
 
 __all__ = ["Search"]
 

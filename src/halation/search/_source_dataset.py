@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from halation._errors import InputError
-from halation.build import Trained
 from halation.data import Dataset, FeatureStore, open_dataset
 from halation.data._layouts import recognise, resolve_split
 from halation.search._answers import Side
 from halation.search._entries import Entry, Place, Source, plain, stamp_of, stamp_of_file
+from halation.training import Trained
 
 __all__ = ["dataset_source"]
 

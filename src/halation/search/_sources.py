@@ -9,13 +9,13 @@ from typing import Any
 
 from halation._errors import InputError, one_of
 from halation._files import read_jsonl, read_lines
-from halation.build import Trained
 from halation.data._layouts import inside, recognise
 from halation.search._answers import Side
 from halation.search._entries import Entry, Place, Source, one_line, plain, stamp_of, stamp_of_file, unique
 from halation.search._pictures import SUFFIXES
 from halation.search._source_dataset import dataset_source
 from halation.search._source_tar import tar_source
+from halation.training import Trained
 
 __all__ = ["SIDES", "open_source"]
 

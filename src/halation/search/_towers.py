@@ -10,12 +10,12 @@ from torch import Tensor
 
 from halation import similarity
 from halation._errors import InputError
-from halation.build import Trained
-from halation.encoders import Encoded, Features
-from halation.gaussian import Gaussian
+from halation.data import Features
+from halation.encoders import Encoded
 from halation.search._eyes import Eyes, device_here
 from halation.search._reader import Reader
-from halation.similarity import IndexedSimilarity
+from halation.similarity import Gaussian, IndexedSimilarity
+from halation.training import Trained
 from halation.training._validate import to_device
 
 __all__ = ["SIMILARITIES", "Towers"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from halation._arrays import IntArray
-from halation.semantics._tokenizers import words
+from halation.semantics import words
 
 __all__ = ["typed"]
 

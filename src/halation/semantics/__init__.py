@@ -33,19 +33,20 @@ __all__ = [
     "words",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "MEAN_OF": "halation.semantics._semantics",
-        "METRICS": "halation.semantics._semantics",
-        "TOKENIZERS": "halation.semantics._tokenizers",
-        "Corpus": "halation.semantics._corpus",
-        "MiniLM": "halation.semantics._minilm",
-        "Semantics": "halation.semantics._semantics",
-        "Tokenizer": "halation.semantics._tokenizers",
-        "caption_relevance": "halation.semantics._semantics",
-        "treebank": "halation.semantics._tokenizers",
-        "whitespace": "halation.semantics._tokenizers",
-        "words": "halation.semantics._tokenizers",
-    },
-)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "MEAN_OF": "halation.semantics._semantics",
+            "METRICS": "halation.semantics._semantics",
+            "TOKENIZERS": "halation.semantics._tokenizers",
+            "Corpus": "halation.semantics._corpus",
+            "MiniLM": "halation.semantics._minilm",
+            "Semantics": "halation.semantics._semantics",
+            "Tokenizer": "halation.semantics._tokenizers",
+            "caption_relevance": "halation.semantics._semantics",
+            "treebank": "halation.semantics._tokenizers",
+            "whitespace": "halation.semantics._tokenizers",
+            "words": "halation.semantics._tokenizers",
+        },
+    )

@@ -96,7 +96,7 @@ class Why(BaseModel):
 
 def explained(search: Searcher, query: WhyQuery, max_pixels: int, live: Live, is_wanted: Callable[[], bool]) -> Why:
     """The explanation, without the folders of the server's disk; `is_wanted` says whether somebody waits for it."""
-    from halation.explain import explain_hit  # loads torch, which a search has loaded already
+    from halation.report import explain_hit  # loads torch, which a search has loaded already
 
     told = explain_hit(search, query.id, query.text, max_pixels=max_pixels, is_wanted=is_wanted).to_dict()
     told["notes"] = [without_folders(note, live.folders) for note in told["notes"]]

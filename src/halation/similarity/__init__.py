@@ -18,25 +18,36 @@ store and the points to search with.
 
 from __future__ import annotations
 
-from halation.similarity._divergences import bhattacharyya, expected_likelihood, jeffreys, kl, reverse_kl
-from halation.similarity._indexed import IndexedSimilarity, Similarity
-from halation.similarity._points import cosine, csd, l2, wasserstein2
-from halation.similarity._samples import (
-    match_log_likelihood,
-    match_probability,
-    sample_max,
-    sample_mean,
-    sample_min,
-)
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.similarity._divergences import bhattacharyya, expected_likelihood, jeffreys, kl, reverse_kl
+    from halation.similarity._gather import gather
+    from halation.similarity._gaussian import Gaussian
+    from halation.similarity._indexed import IndexedSimilarity, Similarity
+    from halation.similarity._noise import keyed_noise
+    from halation.similarity._points import cosine, csd, l2, wasserstein2
+    from halation.similarity._samples import (
+        match_log_likelihood,
+        match_probability,
+        sample_max,
+        sample_mean,
+        sample_min,
+    )
 
 __all__ = [
+    "Gaussian",
     "IndexedSimilarity",
     "Similarity",
     "bhattacharyya",
     "cosine",
     "csd",
     "expected_likelihood",
+    "gather",
     "jeffreys",
+    "keyed_noise",
     "kl",
     "l2",
     "match_log_likelihood",
@@ -47,3 +58,29 @@ __all__ = [
     "sample_min",
     "wasserstein2",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "Gaussian": "halation.similarity._gaussian",
+            "IndexedSimilarity": "halation.similarity._indexed",
+            "Similarity": "halation.similarity._indexed",
+            "bhattacharyya": "halation.similarity._divergences",
+            "cosine": "halation.similarity._points",
+            "csd": "halation.similarity._points",
+            "expected_likelihood": "halation.similarity._divergences",
+            "gather": "halation.similarity._gather",
+            "jeffreys": "halation.similarity._divergences",
+            "keyed_noise": "halation.similarity._noise",
+            "kl": "halation.similarity._divergences",
+            "l2": "halation.similarity._points",
+            "match_log_likelihood": "halation.similarity._samples",
+            "match_probability": "halation.similarity._samples",
+            "reverse_kl": "halation.similarity._divergences",
+            "sample_max": "halation.similarity._samples",
+            "sample_mean": "halation.similarity._samples",
+            "sample_min": "halation.similarity._samples",
+            "wasserstein2": "halation.similarity._points",
+        },
+    )

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
-from halation.similarity._geometry import by_tiles, pair, product
+from halation._torch import by_tiles, product
+from halation.similarity._gaussian import Gaussian
+from halation.similarity._geometry import pair
 
 __all__ = ["bhattacharyya", "expected_likelihood", "jeffreys", "kl", "reverse_kl"]
 

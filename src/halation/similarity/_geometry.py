@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
+from halation._torch import product
+from halation.similarity._gaussian import Gaussian
 
-__all__ = ["by_tiles", "gram_factors", "in_place", "minus_squared_distances", "pair", "product", "widen"]
-
-TILE = 1 << 22  # elements of the largest temporary: 16 MB in float32, small enough for allocators to use again
-
-
-def widen(x: Tensor) -> Tensor:
-    """Half precision as float32: a distance is a small difference of large sums."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+__all__ = ["gram_factors", "in_place", "minus_squared_distances", "pair"]
 
 
 def pair(a: Gaussian | Array, b: Gaussian | Array) -> tuple[Gaussian, Gaussian]:
@@ -31,12 +20,6 @@ def pair(a: Gaussian | Array, b: Gaussian | Array) -> tuple[Gaussian, Gaussian]:
         raise InputError(f"the two sides have different dimensions: {a.dim} and {b.dim}")
     dtype = torch.promote_types(torch.promote_types(a.mean.dtype, b.mean.dtype), torch.float32)
     return a.to(dtype), b.to(dtype)
-
-
-def product(x: Tensor, y: Tensor) -> Tensor:
-    """x yᵀ (n, m), in the type of x and y even where autocast would take half precision."""
-    with torch.autocast(x.device.type, enabled=False):
-        return x @ y.T
 
 
 def minus_squared_distances(x: Tensor, y: Tensor, plus_x: Tensor | None = None, plus_y: Tensor | None = None) -> Tensor:
@@ -67,24 +50,3 @@ def in_place(x: Tensor, *others: float | Tensor) -> Tensor | None:
     """The `out=` of an operation on x and others that may overwrite x: x itself, or None where autograd keeps it."""
     kept = torch.is_grad_enabled() and any(isinstance(y, Tensor) and y.requires_grad for y in (x, *others))
     return None if kept else x
-
-
-def by_tiles(n: int, m: int, per_pair: int, part: Callable[[slice, slice], Tensor]) -> Tensor:
-    """The (n, m) matrix of `part(rows, columns)` over tiles whose temporaries stay within `TILE` elements.
-
-    `per_pair` is the size of a temporary for one entry. Where a gradient is wanted, each of several tiles is computed
-    again in the backward pass instead of being kept.
-    """
-    entries = max(1, TILE // max(1, per_pair))
-    if n * m <= entries:
-        return part(slice(0, n), slice(0, m))
-    side = max(1, math.isqrt(entries))
-    high, wide = min(n, max(side, entries // m)), min(m, max(side, entries // n))
-    run = part
-    if torch.is_grad_enabled():
-        run = functools.partial(checkpoint, part, use_reentrant=False, preserve_rng_state=False)
-    return torch.cat([torch.cat([run(i, j) for j in _slices(m, wide)], dim=1) for i in _slices(n, high)])
-
-
-def _slices(total: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, total)) for start in range(0, total, step)]

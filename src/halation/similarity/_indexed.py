@@ -9,7 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from halation._arrays import Array
-from halation.gaussian import Gaussian
+from halation.similarity._gaussian import Gaussian
 
 __all__ = ["IndexedSimilarity", "Similarity", "indexed"]
 

@@ -7,8 +7,9 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from halation._arrays import Array
-from halation.gaussian import Gaussian
-from halation.similarity._geometry import minus_squared_distances, pair, product, widen
+from halation._torch import product, widen
+from halation.similarity._gaussian import Gaussian
+from halation.similarity._geometry import minus_squared_distances, pair
 from halation.similarity._indexed import indexed
 
 __all__ = ["cosine", "csd", "l2", "wasserstein2"]

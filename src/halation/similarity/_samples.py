@@ -11,10 +11,9 @@ from torch.nn.functional import logsigmoid
 
 from halation._arrays import Array
 from halation._errors import InputError
-from halation.gaussian import Gaussian
-from halation.gaussian._as_tensor import as_tensor
-from halation.similarity._geometry import by_tiles, gram_factors, in_place, product, widen
-from halation.similarity._variant import Variant, as_variant
+from halation._torch import Variant, as_tensor, as_variant, by_tiles, product, widen
+from halation.similarity._gaussian import Gaussian
+from halation.similarity._geometry import gram_factors, in_place
 
 __all__ = ["match_log_likelihood", "match_probability", "sample_max", "sample_mean", "sample_min"]
 

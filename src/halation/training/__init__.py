@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from halation.training._adamp import AdamP
-from halation.training._loop import Place, Tell, quiet, train
-from halation.training._objective import Learnt, Objective
-from halation.training._processes import Processes, processes
-from halation.training._run import Run
-from halation.training._settings import Settings
-from halation.training._terms import (
-    CSD,
-    DAA,
-    KL,
-    MMD,
-    ByMember,
-    Diversity,
-    InfoNCE,
-    Learns,
-    Scored,
-    Sigmoid,
-    SoftContrastive,
-    Spread,
-    Step,
-    Triplet,
-    Uniformity,
-)
-from halation.training._validate import Validation, encode, measure
-from halation.training._watch import TrainingStopped
+from typing import TYPE_CHECKING
+
+from halation._lazy import lazy
+
+if TYPE_CHECKING:
+    from halation.training._adamp import AdamP
+    from halation.training._build import build_loader, build_model, build_objective, frozen_backbone, open_split
+    from halation.training._loop import Place, train
+    from halation.training._objective import Learnt, Objective
+    from halation.training._processes import Processes, processes
+    from halation.training._recipe import Recipe
+    from halation.training._run import Run
+    from halation.training._settings import Settings
+    from halation.training._terms import (
+        CSD,
+        DAA,
+        KL,
+        MMD,
+        ByMember,
+        Diversity,
+        InfoNCE,
+        Scored,
+        Sigmoid,
+        SoftContrastive,
+        Spread,
+        Step,
+        Triplet,
+        Uniformity,
+    )
+    from halation.training._toml import parse_recipe, read_recipe, to_toml
+    from halation.training._train import Trained, open_run, train_recipe
+    from halation.training._validate import Validation, encode, measure
+    from halation.training._watch import TrainingStopped
 
 __all__ = [
     "CSD",
@@ -37,11 +45,11 @@ __all__ = [
     "ByMember",
     "Diversity",
     "InfoNCE",
-    "Learns",
     "Learnt",
     "Objective",
     "Place",
     "Processes",
+    "Recipe",
     "Run",
     "Scored",
     "Settings",
@@ -49,14 +57,69 @@ __all__ = [
     "SoftContrastive",
     "Spread",
     "Step",
-    "Tell",
+    "Trained",
     "TrainingStopped",
     "Triplet",
     "Uniformity",
     "Validation",
+    "build_loader",
+    "build_model",
+    "build_objective",
     "encode",
+    "frozen_backbone",
     "measure",
+    "open_run",
+    "open_split",
+    "parse_recipe",
     "processes",
-    "quiet",
+    "read_recipe",
+    "to_toml",
     "train",
+    "train_recipe",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "CSD": "halation.training._terms",
+            "DAA": "halation.training._terms",
+            "KL": "halation.training._terms",
+            "MMD": "halation.training._terms",
+            "AdamP": "halation.training._adamp",
+            "ByMember": "halation.training._terms",
+            "Diversity": "halation.training._terms",
+            "InfoNCE": "halation.training._terms",
+            "Learnt": "halation.training._objective",
+            "Objective": "halation.training._objective",
+            "Place": "halation.training._loop",
+            "Processes": "halation.training._processes",
+            "Recipe": "halation.training._recipe",
+            "Run": "halation.training._run",
+            "Scored": "halation.training._terms",
+            "Settings": "halation.training._settings",
+            "Sigmoid": "halation.training._terms",
+            "SoftContrastive": "halation.training._terms",
+            "Spread": "halation.training._terms",
+            "Step": "halation.training._terms",
+            "Trained": "halation.training._train",
+            "TrainingStopped": "halation.training._watch",
+            "Triplet": "halation.training._terms",
+            "Uniformity": "halation.training._terms",
+            "Validation": "halation.training._validate",
+            "build_loader": "halation.training._build",
+            "build_model": "halation.training._build",
+            "build_objective": "halation.training._build",
+            "encode": "halation.training._validate",
+            "frozen_backbone": "halation.training._build",
+            "measure": "halation.training._validate",
+            "open_run": "halation.training._train",
+            "open_split": "halation.training._build",
+            "parse_recipe": "halation.training._toml",
+            "processes": "halation.training._processes",
+            "read_recipe": "halation.training._toml",
+            "to_toml": "halation.training._toml",
+            "train": "halation.training._loop",
+            "train_recipe": "halation.training._train",
+        },
+    )

@@ -88,6 +88,6 @@ def _owners(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
 
 def _whole(encoded: Any) -> Any:
     """Half precision ends with the encoders: what is compared is float32."""
-    from halation.encoders import on_each
+    from halation.encoders._encoded import on_each
 
     return on_each(encoded, lambda x: x.float() if x.is_floating_point() else x)

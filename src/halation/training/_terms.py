@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from halation import losses
 from halation._errors import InputError
-from halation.distributed import keyed_noise
 from halation.encoders import Encoded, Several, SoftMaximum, detail_of, members_of
-from halation.gaussian import Gaussian
+from halation.similarity import Gaussian, keyed_noise
 from halation.training._memory import Memory
 
 __all__ = [

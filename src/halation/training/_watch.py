@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from halation._errors import HalationError
+from halation.data import Truth
 from halation.encoders import Encoded, Parts, detail_of
-from halation.gaussian import Gaussian
-from halation.relevance import Truth
+from halation.similarity import Gaussian
 
 __all__ = ["Seen", "TrainingStopped", "Watch", "alike", "chance"]
 

@@ -1,0 +1,124 @@
+"""COCO's extended positives: CxC and ECCV Caption, which judged pairs that nobody had annotated."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from halation._arrays import IntArray
+from halation._errors import InputError, MissingExtra
+from halation._files import read_json
+from halation.data._truth import Truth
+from halation.data._truth_checks import Id, positions
+from halation.data._truth_matrices import ones_at
+
+__all__ = ["read_cxc", "read_eccv"]
+
+# what a base says of its queries ends with them: they are declared anew, and a second reading would say it twice
+_OF_QUERIES = re.compile(r"(i2t|t2i): .* of the source .*|.* queries without a positive are not asked")
+
+
+def read_cxc(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth:
+    """Crisscrossed Captions (Parekh et al., EACL 2021): 35,585 positives, 24,972 of the 25,000 captions are asked.
+
+    `base` is the COCO 5K test split with COCO's ids; its texts and classes are carried along. `source` is a folder with
+    cxc_image_to_caption.json and cxc_caption_to_image.json; None takes the files inside the installed package
+    eccv-caption (extra `coco`; none of its code runs).
+    """
+    return _extended(base, source, "cxc")
+
+
+def read_eccv(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth:
+    """ECCV Caption (Chun et al., ECCV 2022): 1,261 images and 1,332 captions are asked, against the whole 5K gallery.
+
+    The two directions were judged apart and differ. Two image→text positives are in no test image's captions: the
+    published numbers count them in R, so they are kept in `lost_i2t`. `base` and `source` as in `read_cxc`.
+    """
+    return _extended(base, source, "eccv")
+
+
+def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> Truth:
+    folder = _packaged(name) if source is None else Path(source)
+    i2t_path, t2i_path = folder / f"{name}_image_to_caption.json", folder / f"{name}_caption_to_image.json"
+    i2t = _Positives(i2t_path, base.image_ids, base.caption_ids)
+    t2i = _Positives(t2i_path, base.caption_ids, base.image_ids)
+    if not len(i2t.queries) and not len(t2i.queries):
+        raise InputError(
+            f"{folder}: no query of {name} has an answer among the {base.n_images:,} images (such as "
+            f"{base.image_ids[0]!r}) and {base.n_captions:,} captions (such as {base.caption_ids[0]!r}) of the truth; "
+            "it needs COCO's ids, as read_coco, read_karpathy and read_jsonl give them"
+        )
+    kept = [note for note in base.notes if not _OF_QUERIES.fullmatch(note)]
+    whole = i2t.absent == 0 and t2i.absent == 0
+    return base.replace(
+        i2t=i2t.gains,
+        t2i=t2i.gains,
+        threshold=None,
+        image_queries=i2t.queries,
+        caption_queries=t2i.queries,
+        # in the whole gallery a positive outside it is the source's slip, and counted in published R; in a part of
+        # the gallery it is merely one of those left out
+        lost_i2t=i2t.lost if whole else None,
+        lost_t2i=t2i.lost if whole else None,
+        name=name,
+        kind=name,
+        notes=(*kept, *i2t.notes("i2t"), *t2i.notes("t2i")),
+    )
+
+
+class _Positives:
+    """One direction of a ground truth file: query id → ids of its positives."""
+
+    def __init__(self, path: Path, query_ids: tuple[Id, ...], item_ids: tuple[Id, ...]) -> None:
+        query_at, item_at = positions(query_ids), positions(item_ids)
+        document = _id_lists(path)
+        rows: list[int] = []
+        columns: list[int] = []
+        self.lost: IntArray = np.zeros(len(query_ids), dtype=np.int64)
+        asked = []
+        for query, items in document.items():
+            row = query_at.get(query)
+            if row is None:
+                continue
+            inside = {item_at[str(item)] for item in items if str(item) in item_at}
+            self.lost[row] = len({str(item) for item in items}) - len(inside)
+            rows.extend([row] * len(inside))
+            columns.extend(inside)
+            if inside:
+                asked.append(row)
+        self.absent = len(document) - sum(query in query_at for query in document)
+        self.queries = np.array(sorted(asked), dtype=np.int64)
+        self.gains = ones_at(rows, columns, (len(query_ids), len(item_ids)))
+
+    def notes(self, direction: str) -> list[str]:
+        notes = []
+        if self.absent:
+            notes.append(f"{direction}: {self.absent:,} queries of the source are not in the gallery")
+        if lost := int(self.lost.sum()):
+            notes.append(f"{direction}: {lost:,} positives of the source lie outside the gallery")
+        return notes
+
+
+def _id_lists(path: Path) -> dict[str, list[Any]]:
+    document = read_json(path)
+    if not isinstance(document, dict) or not document or not all(isinstance(ids, list) for ids in document.values()):
+        raise InputError(f'{path} is no ground truth {{"query id": [item ids], …}}; was it written completely?')
+    for query, ids in document.items():
+        for item in ids:
+            if isinstance(item, bool) or not isinstance(item, str | int):
+                raise InputError(f"{path} query {query!r}: {item!r} is no id; ids are texts or whole numbers")
+    return document
+
+
+def _packaged(name: str) -> Path:
+    """The data folder of eccv-caption, found without importing it."""
+    spec = importlib.util.find_spec("eccv_caption")
+    for location in (spec and spec.submodule_search_locations) or ():
+        if (Path(location) / "data").is_dir():
+            return Path(location) / "data"
+    raise MissingExtra(f"the ground truth of {name} (without a source folder)", "coco")

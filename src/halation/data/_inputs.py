@@ -1,0 +1,25 @@
+"""What encoders take: captions as tokens, and the features of a backbone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+__all__ = ["Features", "Tokens"]
+
+
+class Tokens(NamedTuple):
+    """Captions as numbers."""
+
+    ids: Tensor  # (B, L) int64; padding holds any valid number
+    mask: Tensor  # (B, L) bool, True = a real token; every row has at least one
+    sentence: Tensor | None = None  # (B, d) what a frozen sentence encoder makes of each caption, where one is asked
+
+
+class Features(NamedTuple):
+    """What a backbone sees: each item as one vector, and as one vector per cell of the picture or word of the text."""
+
+    pooled: Tensor  # (B, d)
+    local: Tensor | None = None  # (B, cells, d'); None where a backbone gives the pooled vector alone
+    mask: Tensor | None = None  # (B, cells) bool, True = a real cell; None = all are

@@ -1,0 +1,158 @@
+"""The same computations without packing and picking: what a graph of fixed operations can hold.
+
+Training skips padding, by packed sequences and by picking the real words out, which a graph cannot. Each class here is
+the dense twin of one of `halation.encoders`: it computes with padding and takes care that padding changes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from halation.data import Features, Tokens
+from halation.encoders import BiGRU, Precomputed, SmallTransformer
+from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._image_precomputed import coarser
+
+__all__ = ["CELLS", "dense"]
+
+CELLS = 49  # of a picture whose cells are averaged into fewer
+
+
+def dense(module: nn.Module) -> nn.Module:
+    """A copy in evaluation mode in which every part that packs or picks is its dense twin."""
+    return _twins(copy.deepcopy(module)).eval()
+
+
+def _twins(module: nn.Module) -> nn.Module:
+    if isinstance(module, Precomputed) and not module.grid:
+        return module  # it averages nothing
+    for kind, twin in _TWINS.items():
+        if isinstance(module, kind):
+            replaced: nn.Module = twin(module)
+            return replaced
+    for name, child in module.named_children():
+        setattr(module, name, _twins(child))
+    return module
+
+
+class _BothWays(nn.Module):
+    """A bidirectional GRU over padded sequences: the backward one reads each sequence turned round within its length.
+
+    x (B, L, in), mask (B, L) bool, real positions first → states (B, L, h) of each direction, zero at padding.
+    """
+
+    def __init__(self, gru: nn.GRU) -> None:
+        super().__init__()
+        self.forth, self.back = (nn.GRU(gru.input_size, gru.hidden_size, batch_first=True) for _ in range(2))
+        weights = gru.state_dict()
+        self.forth.load_state_dict({name: w for name, w in weights.items() if not name.endswith("_reverse")})
+        self.back.load_state_dict({n.removesuffix("_reverse"): w for n, w in weights.items() if n.endswith("_reverse")})
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        places = torch.arange(x.shape[1]).unsqueeze(0)
+        turned = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - places, places).unsqueeze(2)  # (B, L, 1)
+        real = mask.unsqueeze(2)
+        forth: Tensor = self.forth(x)[0]
+        back: Tensor = self.back(x.gather(1, turned.expand(-1, -1, x.shape[2])))[0]
+        back = back.gather(1, turned.expand(-1, -1, back.shape[2]))
+        return forth * real, back * real
+
+
+class _BiGRU(nn.Module):
+    """`BiGRU`."""
+
+    def __init__(self, module: BiGRU) -> None:
+        super().__init__()
+        self.merge, self.variant, self.gru = module.merge, module.variant, _BothWays(module.gru)
+
+    def forward(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        if mask is None:
+            mask = torch.ones_like(local[:, :, 0], dtype=torch.bool)
+        forth, back = self.gru(local, mask)
+        at = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, forth.shape[2])
+        ends = forth.gather(1, at)[:, 0], back[:, 0] if self.variant == "paper" else back.gather(1, at)[:, 0]
+        if self.merge == "mean":
+            return (forth + back) / 2, (ends[0] + ends[1]) / 2
+        return torch.cat([forth, back], dim=2), torch.cat(ends, dim=1)
+
+
+class _GeneralisedPool(nn.Module):
+    """`GeneralisedPool`: the weights of the places once for every item, not once for every length."""
+
+    def __init__(self, module: GeneralisedPool) -> None:
+        super().__init__()
+        self.places_dim, self.gru, self.linear = module.places_dim, _BothWays(module.gru), module.linear
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            mask = torch.ones_like(x[:, :, 0], dtype=torch.bool)
+        forth, back = self.gru(self._sinusoids(mask), mask)
+        logits = self.linear((forth + back) / 2).squeeze(2) / 0.1
+        weights = logits.masked_fill(~mask, -torch.inf).softmax(dim=1)  # (B, cells)
+        falling = x.masked_fill(~mask.unsqueeze(2), -torch.inf).sort(dim=1, descending=True).values
+        falling = torch.where(mask.unsqueeze(2), falling, torch.zeros_like(falling))  # real cells come first again
+        pooled: Tensor = (weights.unsqueeze(1) @ falling).squeeze(1)
+        return pooled
+
+    def _sinusoids(self, mask: Tensor) -> Tensor:
+        rates = torch.exp(torch.arange(0, self.places_dim, 2) * (-math.log(10000.0) / self.places_dim))
+        angles = torch.arange(mask.shape[1]).unsqueeze(1) * rates
+        places = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)  # (cells, dim)
+        return places.unsqueeze(0).expand(mask.shape[0], -1, -1)
+
+
+class _Precomputed(nn.Module):
+    """`Precomputed` with a coarser grid: the averaging as one product, for pictures of `CELLS` cells."""
+
+    means: Tensor
+
+    def __init__(self, module: Precomputed) -> None:
+        super().__init__()
+        each = torch.eye(CELLS).view(1, CELLS, CELLS)  # a picture of one cell after the other
+        self.register_buffer("means", coarser(each, module.grid)[0])  # (grid², cells)
+
+    def forward(self, features: Features) -> Features:
+        assert features.local is not None
+        return Features(features.pooled, self.means @ features.local)
+
+
+class _SmallTransformer(nn.Module):
+    """`SmallTransformer`: padding is computed too, and nobody looks at it."""
+
+    def __init__(self, module: SmallTransformer) -> None:
+        super().__init__()
+        self.table, self.positions, self.blocks, self.norm = module.table, module.positions, module.blocks, module.norm
+
+    def forward(self, tokens: Tokens) -> Features:
+        x, mask = self.table(tokens)
+        places = torch.arange(x.shape[1]).clamp(max=self.positions.num_embeddings - 1)
+        x = x + self.positions(places)
+        for block in self.blocks:
+            x = _block(block, x, mask)
+        local = self.norm(x) * mask.unsqueeze(2)
+        return Features(local.sum(1) / mask.sum(1, keepdim=True), local, mask)
+
+
+def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
+    """One layer over (B, L, dim)."""
+    batch, length, dim = x.shape
+    qkv = block.qkv(block.norm1(x)).view(batch, length, 3, block.heads, dim // block.heads)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (B, heads, L, dim/heads)
+    logits = (q @ k.transpose(2, 3)) / math.sqrt(dim // block.heads)
+    weights = logits.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(dim=3)
+    x = x + block.out((weights @ v).transpose(1, 2).reshape(batch, length, dim))
+    result: Tensor = x + block.mlp(block.norm2(x))
+    return result
+
+
+_TWINS: dict[type[nn.Module], Any] = {
+    BiGRU: _BiGRU,
+    GeneralisedPool: _GeneralisedPool,
+    Precomputed: _Precomputed,
+    SmallTransformer: _SmallTransformer,
+}

@@ -1,0 +1,223 @@
+"""A run as ONNX graphs, each compared with the run's own model before it is kept."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from halation._errors import HalationError, InputError, MissingExtra
+from halation._files import write_text
+from halation.data import Features, Tokens
+from halation.encoders import HubImage, HubText, WordsAndSentence
+from halation.export._dense import CELLS
+from halation.export._describe import describe, how_to_prepare
+from halation.export._left_out import what_stays, why_no_backbone
+from halation.export._sides import Backbone, ImageSide, TextSide, both
+from halation.export._whole import whole_folder
+from halation.search._eyes import Eyes
+from halation.similarity import IndexedSimilarity
+from halation.training import Trained, open_run
+
+__all__ = ["OPSET", "TOLERANCE", "export_onnx"]
+
+OPSET = 17
+TOLERANCE = 1e-4
+"""How far a graph may be from the model, in any number it gives."""
+
+_BATCH, _LENGTH = 2, 5  # of what a graph is traced with; both may be any afterwards
+
+
+class Graph(NamedTuple):
+    """What is traced, with what, and how its tensors are called; axis 0 is any batch, axis 1 of `long` any length.
+
+    model   the run's own way from the same inputs to the same outputs, which the graph must give: `module`, which is
+            traced, is a copy with other parts
+    """
+
+    module: nn.Module
+    model: Callable[..., tuple[Tensor, ...]]
+    inputs: dict[str, Tensor]
+    outputs: tuple[str, ...]
+    long: tuple[str, ...] = ()
+
+
+def export_onnx(
+    run: Trained | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    backbone: str | None = None,
+    data: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write image.onnx, text.onnx, preprocess.json and vocabulary.json into the folder `out` (extra `onnx`).
+
+    Each graph gives `mean` and `log_var` (log σ²; −inf where the model gives points), for any batch and any length of
+    text. image.onnx takes pixels, or features where the run learnt from features; then backbone.onnx, which makes them
+    of pixels, is beside it, where it is known what made them (`backbone`, `data` as in `halation.report.explain`).
+    Of a run with a gist the detail is exported: what an index searches. What is left out, and why, stands in
+    preprocess.json under "left_out". A backbone that is named and cannot be exported is an error.
+
+    The folder appears when every graph gives what the run's own model gives, within `TOLERANCE`.
+    """
+    whole = run if isinstance(run, Trained) else open_run(run)
+    trained = whole.in_detail()
+    runtime = _runtime()
+    similarity = _check(trained)
+    eyes = Eyes(trained, backbone, None if data is None else Path(data))
+    left_out = what_stays(whole)
+    graphs = {"image": _image(trained), "text": _text(trained)}
+    try:
+        graphs |= _backbone(eyes)
+    except HalationError as error:
+        if backbone is not None:
+            raise
+        left_out["backbone.onnx"] = why_no_backbone(eyes, error)
+    with whole_folder(out) as folder:
+        files: dict[str, Any] = {}
+        for name, graph in graphs.items():
+            path = folder / f"{name}.onnx"
+            _write(graph, path)
+            _compare(runtime, graph, path)
+            files[name] = {"file": path.name, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
+        text, model = trained.model.text.backbone, trained.recipe.model
+        told = describe(eyes, files, text, similarity, OPSET, model.dim or _width(graphs["image"]))
+        told["left_out"] = left_out
+        write_text(folder / "preprocess.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        shutil.copyfile(trained.folder / "vocabulary.json", folder / "vocabulary.json")
+    return Path(out)
+
+
+def _runtime() -> Any:
+    try:
+        importlib.import_module("onnx")
+        return importlib.import_module("onnxruntime")
+    except ImportError:
+        raise MissingExtra("exporting to ONNX", "onnx") from None
+
+
+def _check(trained: Trained) -> str:
+    """The name of the similarity; an InputError says what a graph with a mean and a log-variance cannot be made of."""
+    model, head = trained.model, trained.recipe.model.head
+    if not isinstance(model.compare, IndexedSimilarity):
+        what = "several vectors an item" if head == "pvse" else "a network that looks at both items at once"
+        raise InputError(
+            f"{trained.folder} is a {head} model: it compares by {what}, so there is no mean and no variance to "
+            "export; ONNX takes heads of one vector or one Gaussian an item (point, pcme, pcmepp)"
+        )
+    for side, kind in ((model.image, HubImage), (model.text, HubText)):
+        if isinstance(side.backbone, kind):
+            raise InputError(
+                f"{trained.folder} reads through a model of transformers, which brings tools of its own for ONNX "
+                "(optimum); export that with them, and train a head on its features to export the rest here"
+            )
+    return str(model.compare.__name__)  # type: ignore[attr-defined]
+
+
+def _image(trained: Trained) -> Graph:
+    side: Any = trained.model.image
+    eyes = Eyes(trained)
+    module = ImageSide(side, eyes.on_features)
+
+    def model(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return both(trained.model.images(Features(taken, cells) if eyes.on_features else taken))
+
+    if not eyes.on_features:
+        size = _prepared(side.backbone)
+        return Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
+    inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
+    if side.backbone.local_dim:
+        inputs["cells"] = torch.rand(_BATCH, CELLS, side.backbone.local_dim)
+    fixed = bool(side.backbone.grid)  # a coarser grid is made of a square of known size
+    return Graph(module, model, inputs, ("mean", "log_var"), () if fixed else ("cells",))
+
+
+def _text(trained: Trained) -> Graph:
+    side: Any = trained.model.text
+    ids = torch.randint(0, len(side.backbone.vocabulary), (_BATCH, _LENGTH))
+    mask = torch.arange(_LENGTH) < torch.tensor([[_LENGTH], [_LENGTH - 2]])
+    inputs = {"ids": ids, "mask": mask}
+    if isinstance(side.backbone, WordsAndSentence):
+        inputs["sentence"] = torch.nn.functional.normalize(torch.rand(_BATCH, 384), dim=1)
+
+    def model(*tokens: Tensor) -> tuple[Tensor, Tensor]:
+        return both(trained.model.captions(Tokens(*tokens)))
+
+    return Graph(TextSide(side), model, inputs, ("mean", "log_var"), ("ids", "mask"))
+
+
+def _backbone(eyes: Eyes) -> dict[str, Graph]:
+    """What makes features of pixels; nothing where the run takes pixels itself; an error where nobody knows it."""
+    if not eyes.on_features:
+        return {}
+    network = eyes.network
+    size = _prepared(network)
+    cells = bool(eyes.trained.model.image.backbone.local_dim)  # type: ignore[union-attr]
+    module = Backbone(network, eyes.projection, cells)
+
+    def model(pixels: Tensor) -> tuple[Tensor, ...]:
+        return module.seen(network(pixels))  # by the network as it is
+
+    outputs = ("pooled", "cells") if cells else ("pooled",)
+    return {"backbone": Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
+
+
+def _prepared(network: Any) -> int:
+    """The side of a prepared picture, in pixels."""
+    how = how_to_prepare(network)
+    return int(how["crop"] or how["resize"][0])
+
+
+def _width(graph: Graph) -> int:
+    with torch.no_grad():
+        return int(graph.module(*graph.inputs.values())[0].shape[1])
+
+
+def _write(graph: Graph, path: Path) -> None:
+    axes = {name: {0: "batch", **({1: "length"} if name in graph.long else {})} for name in graph.inputs}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tracing: what it warns of, `_compare` looks at
+        # by tracing: torch's newer exporter needs one more package, thirty times as long, and fixes the length of texts
+        torch.onnx.export(
+            graph.module,
+            tuple(graph.inputs.values()),
+            path,
+            input_names=list(graph.inputs),
+            output_names=list(graph.outputs),
+            dynamic_axes={**axes, **{name: {0: "batch"} for name in graph.outputs}},
+            opset_version=OPSET,
+            dynamo=False,
+        )
+
+
+def _compare(runtime: Any, graph: Graph, path: Path) -> None:
+    """Run the graph on batches and lengths it was not traced with; an error where it is not what the model gives."""
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for batch, length in ((1, 1), (3, 9)):
+        inputs = {name: _other(name, x, batch, length, graph) for name, x in graph.inputs.items()}
+        with torch.no_grad():
+            expected = graph.model(*inputs.values())
+        given = session.run(None, {name: x.numpy() for name, x in inputs.items()})
+        for name, ours, theirs in zip(graph.outputs, expected, given, strict=True):
+            if not torch.allclose(ours, torch.from_numpy(theirs), atol=TOLERANCE, rtol=TOLERANCE):
+                raise HalationError(
+                    f"{path.name}: {name} of the graph differs from the model's; nothing was written, please report it"
+                )
+
+
+def _other(name: str, like: Tensor, batch: int, length: int, graph: Graph) -> Tensor:
+    """Numbers of the same kind for another batch, and another length where it may be any."""
+    shape = (batch, length if name in graph.long else like.shape[1], *like.shape[2:]) if like.ndim > 1 else (batch,)
+    draw = torch.Generator().manual_seed(batch)
+    if name == "mask":
+        return torch.arange(shape[1]) < torch.randint(1, shape[1] + 1, (batch, 1), generator=draw)
+    if like.dtype == torch.int64:
+        return torch.randint(0, int(like.max()) + 1, shape, generator=draw)
+    return torch.rand(shape, generator=draw)

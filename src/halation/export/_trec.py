@@ -1,0 +1,40 @@
+"""A run's rankings as TREC files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from halation._progress import Progress, silent
+from halation.data import Direction, write_qrels
+from halation.evaluation import write_run
+from halation.export._whole import whole_folder
+from halation.training import Trained, open_run
+
+__all__ = ["export_trec"]
+
+
+def export_trec(
+    run: Trained | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    *,
+    split: str = "test",
+    depth: int = 1000,
+    progress: Progress = silent,
+) -> list[Path]:
+    """i2t.run, i2t.qrels, t2i.run and t2i.qrels in the folder `out`: a split's rankings and what is relevant in it.
+
+    trec_eval, ranx and ir_measures read them. `depth` items of each query go into the run files.
+    """
+    trained = run if isinstance(run, Trained) else open_run(run)
+    dataset = trained.open(data, split)
+    scores = trained.scores(dataset, progress=progress)
+    tag = "_".join(trained.recipe.name.split()) or "halation"
+    sides: tuple[Direction, Direction] = ("i2t", "t2i")
+    with whole_folder(out) as folder:
+        for side in sides:
+            path = folder / f"{side}.run"
+            write_run(path, scores, dataset.truth, side, depth=depth, tag=tag, progress=progress)
+            write_qrels(dataset.truth, folder / f"{side}.qrels", side)
+    return [Path(out) / f"{side}.{kind}" for side in sides for kind in ("run", "qrels")]

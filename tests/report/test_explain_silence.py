@@ -1,0 +1,91 @@
+"""Heads that do not say where they look, heads that look nowhere, and pictures nobody looked at: three things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from halation.report import Explainer, Explanation, explain
+from halation.report._explain import Chance
+from halation.training import open_run
+
+from .conftest import TEXT
+
+RunOf = Callable[[str], Path]
+NOTHING, SILENT, UNSEEN = "attends to nothing", "does not say where it looks", "was not looked at"
+
+
+class Own(nn.Module):
+    """Somebody's own head, or scorer: it computes, and has no `attentions`."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *given: Any) -> Any:
+        return self.inner(*given)
+
+
+def said(explained: Explanation, folder: Path) -> str:
+    """Everything a person is told, in every form that has words."""
+    explained.to_html(folder / "why.html")
+    explained.to_png(folder / "why.png")
+    return f"{explained}{(folder / 'why.html').read_text(encoding='utf-8')}{explained.to_dict()}"
+
+
+def test_a_head_of_ones_own_need_not_say_where_it_looks(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
+    trained = open_run(run_of("pcme"))
+    before = explain(trained, picture, TEXT)
+    for side in (trained.model.image, trained.model.text):
+        side.head = Own(side.head)
+    explained = explain(trained, picture, TEXT)
+    assert explained.image_attention == explained.text_attention == ()
+    assert explained.about_image_attention == f"this image head {SILENT}"
+    assert explained.about_text_attention == f"this text head {SILENT}"
+    assert explained.score == before.score and explained.image_influence is not None
+    np.testing.assert_allclose(explained.text_influence, before.text_influence)
+    told = said(explained, tmp_path)
+    assert SILENT in told and NOTHING not in told and "Light shows" not in told
+
+
+def test_a_scorer_of_ones_own_need_not_either(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
+    trained = open_run(run_of("sgr"))
+    trained.model.compare = Own(trained.model.compare)
+    told = said(explain(trained, picture, TEXT), tmp_path)
+    assert f"this scorer {SILENT}" in told and NOTHING not in told
+
+
+def test_a_head_that_looks_nowhere_in_particular_says_so(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
+    explained = explain(run_of("point"), picture, TEXT)
+    assert explained.about_image_attention == f"this image head {NOTHING}"
+    assert explained.about_text_attention == f"this text head {NOTHING}"
+    told = said(explained, tmp_path)
+    assert told.count(NOTHING) >= 4 and SILENT not in told and UNSEEN not in told
+
+
+@pytest.mark.parametrize("kind", ["pcme", "point"])
+def test_of_a_picture_that_was_not_looked_at_nothing_is_claimed(
+    kind: str, run_of: RunOf, opened: Image.Image, tmp_path: Path
+) -> None:
+    trained = open_run(run_of(kind))
+    network: Any = trained.model.image.backbone
+    with torch.no_grad():
+        kept = trained.model.images(network.preprocess(opened)[None])
+    explained = Explainer(trained).stored(kept, opened, TEXT, "no eyes", name="p", chance=Chance(None, "unknown"))
+    assert UNSEEN in explained.about_image_attention and explained.image_attention == ()
+    told = said(explained, tmp_path)
+    assert "image head attends to nothing" not in told and told.count(UNSEEN) >= 3
+
+
+@pytest.mark.parametrize("kind", ["pcme", "pvse", "sgraf"])
+def test_heads_that_say_where_they_look_need_no_words_about_it(kind: str, run_of: RunOf, picture: Path) -> None:
+    explained = explain(run_of(kind), picture, TEXT)
+    assert explained.image_attention and explained.text_attention
+    assert explained.about_image_attention == explained.about_text_attention == ""

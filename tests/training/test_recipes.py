@@ -1,0 +1,85 @@
+"""Recipes: strict, round in TOML, helpful when wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from halation._errors import InputError
+from halation.training import Recipe, parse_recipe, read_recipe, to_toml
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_is_valid_named_as_its_file_and_survives_writing(path: Path) -> None:
+    recipe = read_recipe(path)
+    assert recipe.name == path.stem
+    assert parse_recipe(to_toml(recipe)) == recipe
+
+
+def test_the_effective_recipe_names_every_key() -> None:
+    text = to_toml(Recipe())
+    for section in dataclasses.fields(Recipe):
+        assert section.name in text
+    assert "[loss.daa]" in text and "relevance = " in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.epoch=3", "there is no train.epoch; did you mean train.epochs?"),
+        ("loss.daa.wieght=3", "did you mean loss.daa.weight?"),
+        ("epochs=3", "did you mean train.epochs?"),
+        ("train.epochs=many", "train.epochs is 'many'; it must be a whole number"),
+        ("train.epochs=1.5", "train.epochs is 1.5; it must be a whole number"),
+        ("train.one_per_class=1", "must be true or false"),
+        ("train.epochs=0", "train.epochs is 0; it must be above 0"),
+        ("train.ema=1", "train.ema is 1.0; it must be below 1"),
+        ("train.optimizer=adam", "did you mean 'adamw'"),
+        ("train=3", "train is a section with keys of its own"),
+        ("train.lr", "expected section.key=value"),
+        ("train.lr=nan", "train.lr is nan"),
+        ("model.dim=-1", "model.dim is -1; it must be 0 or more"),
+        ("model.dropout=2", "model.dropout is 2.0; it must be 0 or more and below 1"),
+        ("text.dim=0", "text.dim is 0; it must be above 0"),
+        ("loss.daa.weight=-1", "loss.daa.weight is -1.0; it must be 0 or more"),
+        ("loss.infonce.temperature=0", "loss.infonce.temperature is 0.0; it must be above 0"),
+        ("model.log_sigma=nan", "model.log_sigma is nan; it must be a number"),
+    ],
+)
+def test_a_wrong_setting_names_itself_and_the_remedy(setting: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_recipe("", [setting])
+    assert message in str(error.value)
+
+
+def test_only_the_point_head_can_keep_the_backbones_vectors() -> None:
+    assert parse_recipe("", ["model.dim=0"]).model.dim == 0
+    with pytest.raises(InputError, match=r"model\.dim is 0; it must be above 0"):
+        parse_recipe("", ["model.dim=0", "model.head=pcme"])
+
+
+def test_members_share_the_dimensions_of_a_point_head() -> None:
+    assert parse_recipe("", ["model.members=3", "model.dim=12"]).model.members == 3
+    with pytest.raises(InputError, match=r"model\.dim is 512, which 3 members cannot share alike"):
+        parse_recipe("", ["model.members=3"])
+    with pytest.raises(InputError, match=r"model\.dim is 0, which 2 members"):
+        parse_recipe("", ["model.members=2", "model.dim=0"])
+    with pytest.raises(InputError, match=r"only point heads sit together, not pcme"):
+        parse_recipe("", ["model.members=2", "model.head=pcme"])
+    with pytest.raises(InputError, match=r"model\.members is 0; it must be above 0"):
+        parse_recipe("", ["model.members=0"])
+
+
+def test_settings_win_over_the_file_and_need_no_quotes() -> None:
+    recipe = parse_recipe('[loss.daa]\nrelevance = "tfidf"', ["loss.daa.relevance=cider", "train.lr=1e-4"])
+    assert recipe.loss.daa.relevance == "cider" and recipe.train.lr == 1e-4
+
+
+def test_broken_toml_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("[train\nepochs = 3")
+    with pytest.raises(InputError, match=r"r.toml: not valid TOML"):
+        read_recipe(tmp_path / "r.toml")

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.gallery import FLICKR8K, ROOT
 from bench.results import Row
-from halation.calibration import Judged, ece, fit_trust
+from halation.calibration import JudgedScores, ece, fit_calibrator
 from halation.calibration._fit import TOP
 from halation.data import Direction
 from halation.evaluation import evaluate
@@ -96,11 +96,11 @@ class _Trusted:
             data = trained.open(folder, split)
             judgements.append(judge(trained, data, near_ones(data, "cider", NEAR["cider"])))
         dev, self._test = judgements
-        self._trust = {direction: fit_trust(judged).trust for direction, judged in dev.items()}
+        self._trust = {direction: fit_calibrator(judged).trust for direction, judged in dev.items()}
 
     def ece(self, direction: Direction, order: np.ndarray) -> float:
         """Over each query with its gallery and with all that matches or may match taken out, as in the fit."""
-        judged: Judged = self._test[direction]
+        judged: JudgedScores = self._test[direction]
         said, was = [], []
         for scores in (judged.scores, judged.taken_out):
             own = np.take_along_axis(scores, order, axis=1)  # (q, n) in the order of the hits

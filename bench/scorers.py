@@ -12,7 +12,7 @@ from torch.nn.functional import leaky_relu
 
 from bench.measuring import peak_mb, seconds
 from bench.results import Row
-from halation.encoders import SAF, SGR, Parts, _linear
+from halation.encoders import SAF, SGR, PartEmbedding, _linear
 from halation.encoders._attention import unit
 from halation.encoders._linear import linear
 from halation.losses import triplet
@@ -26,7 +26,7 @@ def run() -> Iterator[Row]:
     yield from _reduced()
 
 
-def loop(scorer: SGR | SAF, images: Parts, captions: Parts) -> Tensor:
+def loop(scorer: SGR | SAF, images: PartEmbedding, captions: PartEmbedding) -> Tensor:
     """One caption after the other, every map as the paper has it."""
     regions, columns = images.local, []
     whole_images = scorer.image_pool(regions)
@@ -53,15 +53,15 @@ def _read(scorer: SGR | SAF, nodes: Tensor) -> Tensor:
     return unit((gates / (gates.sum(dim=2, keepdim=True) + 1e-8) @ nodes)[:, 0])
 
 
-def batch(n: int, regions: int, dim: int) -> tuple[Parts, Parts]:
+def batch(n: int, regions: int, dim: int) -> tuple[PartEmbedding, PartEmbedding]:
     """n images and n captions of random parts, which want a gradient."""
     generator = torch.Generator().manual_seed(0)
     draw = lambda cells: unit(torch.randn(n, cells, dim, generator=generator)).requires_grad_()  # noqa: E731
     lengths = torch.randint(SHORT, LONG + 1, (n,), generator=generator)
-    return Parts(draw(regions)), Parts(draw(LONG), torch.arange(LONG) < lengths[:, None])
+    return PartEmbedding(draw(regions)), PartEmbedding(draw(LONG), torch.arange(LONG) < lengths[:, None])
 
 
-def flops(scorer: SGR | SAF, n: int, captions: Parts, regions: int) -> float:
+def flops(scorer: SGR | SAF, n: int, captions: PartEmbedding, regions: int) -> float:
     """Of the matrix products that our forward pass does for all pairs."""
     assert captions.mask is not None
     lengths = captions.mask.sum(dim=1).double()
@@ -80,13 +80,18 @@ def rate() -> float:
     return 2 * 2048**3 / min(seconds(partial(product, a, a), 5) for product in (torch.mm, linear))
 
 
-def _step(score: Callable[[Parts, Parts], Tensor], images: Parts, captions: Parts, hinge: bool = False) -> None:
+def _step(
+    score: Callable[[PartEmbedding, PartEmbedding], Tensor],
+    images: PartEmbedding,
+    captions: PartEmbedding,
+    hinge: bool = False,
+) -> None:
     scores = score(images, captions)
     matches = torch.eye(len(scores), dtype=torch.bool)
     (triplet(scores, matches) if hinge else scores.square().sum()).backward()
 
 
-def _looped(scorer: SGR | SAF) -> Callable[[Parts, Parts], Tensor]:
+def _looped(scorer: SGR | SAF) -> Callable[[PartEmbedding, PartEmbedding], Tensor]:
     return partial(loop, scorer)
 
 
@@ -131,7 +136,9 @@ def _reduced() -> Iterator[Row]:
         yield Row("scorers", f"— peak memory, B = {n}", f"{mine:,.0f} MB", f"{looped:,.0f} MB", looped / mine)
 
 
-def _step_turns(scorer: SGR | SAF, images: Parts, captions: Parts, hinge: bool = False) -> tuple[float, float]:
+def _step_turns(
+    scorer: SGR | SAF, images: PartEmbedding, captions: PartEmbedding, hinge: bool = False
+) -> tuple[float, float]:
     return _turns(
         partial(_step, scorer, images, captions, hinge), partial(_step, _looped(scorer), images, captions, hinge)
     )

@@ -19,7 +19,7 @@ from matplotlib.patches import Ellipse, Rectangle
 
 from halation import Gaussian, metrics, similarity
 from halation._files import atomic_path
-from halation.calibration import Judged, fit_abstention, trials
+from halation.calibration import JudgedScores, fit_abstention, trials
 from halation.data import Object, Scene, true_of
 from halation.data._scenes_draw import paint
 from halation.losses import soft_rank
@@ -197,7 +197,7 @@ def abstention() -> Figure:
     sigma = 0.38 * np.exp(0.35 * generator.normal(size=(len(own), 1)))
     asked = places[own] + sigma * generator.normal(size=(len(own), 8))
     scores = -((asked[:, None] - places[None]) ** 2).sum(axis=2)
-    judged = Judged(scores, own[:, None] == np.arange(300), own, np.arange(300))
+    judged = JudgedScores(scores, own[:, None] == np.arange(300), own, np.arange(300))
     rule, trial = fit_abstention(judged), trials(judged)
     evidence = rule.evidence(trial.scores, trial.gallery, trial.uncertainty)
     assert rule.threshold is not None

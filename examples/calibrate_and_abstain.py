@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from halation.calibration import Judged, fit_trust
+from halation.calibration import JudgedScores, fit_calibrator
 
 
-def judged(images: int, seed: int) -> Judged:
+def judged(images: int, seed: int) -> JudgedScores:
     """Two captions an image: its place in ten dimensions, seen through a noise of which the model's σ knows."""
     draw = np.random.default_rng(seed)
     places = draw.normal(size=(images, 10))
@@ -20,11 +20,11 @@ def judged(images: int, seed: int) -> Judged:
     sigma = 0.42 * np.exp(0.4 * draw.normal(size=len(own)))
     asked = places[own] + sigma[:, None] * draw.normal(size=(len(own), 10))
     scores = -((asked[:, None] - places) ** 2).sum(axis=2)
-    return Judged(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma)
+    return JudgedScores(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma)
 
 
 def main() -> None:
-    trust = fit_trust(judged(300, seed=0)).trust
+    trust = fit_calibrator(judged(300, seed=0)).trust
     test = judged(300, seed=1)
 
     print("match probability of each query's three best, a few queries:")

@@ -12,6 +12,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from halation import _table
 from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
-from halation.calibration import Judged, fit_trust, reliability_plot
+from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction, read_flickr8k_judgements
 from halation.search import judge
@@ -111,7 +112,7 @@ def _world(
     trained: Trained,
     folder: Folder,
     parts: list[Dataset],
-    near: dict[str, list],  # type: ignore[type-arg]
+    near: dict[str, list[Any]],
     splits: int,
     progress: Progress,
 ) -> list[Measured]:
@@ -125,11 +126,13 @@ def _world(
     for side in sides:
         here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
         first = next(iter(here.values()))
-        fitted = fit_trust(first[0], before=before)
-        one = Measured(name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.trust.chosen, told)
+        fitted = fit_calibrator(first[0], before=before)
+        one = Measured(
+            name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.calibrator.chosen, told
+        )
         one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
         bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
-        one.galleries = galleries(fitted.trust.calibration, first[1], bigger, TOP)
+        one.galleries = galleries(fitted.calibrator.calibration, first[1], bigger, TOP)
         for kind, pair in here.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
             rows, thresholds, curves = abstaining(label, *pair, _TOP)
@@ -139,12 +142,14 @@ def _world(
             progress(f"{one.title}: abstention", len(one.thresholds) // 2, len(here))
         one.by_truth = [] if near else by_truth(*first, _TOP)
         one.sets = [sets(*first, alpha, splits) for alpha in (0.1, 0.05)]
-        one.words = words(fitted.trust, first[1])
+        one.words = words(fitted.calibrator, first[1])
         found.append(one)
     return found
 
 
-def _with_near(dev: Judged, test: Judged, near: dict[str, list]) -> dict[str, tuple[Judged, Judged]]:  # type: ignore[type-arg]
+def _with_near(
+    dev: JudgedScores, test: JudgedScores, near: dict[str, list[Any]]
+) -> dict[str, tuple[JudgedScores, JudgedScores]]:
     """The same scores, with what each relevance calls near."""
     from dataclasses import replace
 
@@ -158,7 +163,7 @@ def _with_near(dev: Judged, test: Judged, near: dict[str, list]) -> dict[str, tu
     }
 
 
-def _bigger(trained: Trained, folder: Folder, test: Dataset, judged: Judged) -> Judged:
+def _bigger(trained: Trained, folder: Folder, test: Dataset, judged: JudgedScores) -> JudgedScores:
     """The test captions among the images of all splits: eight times as many that are wrong."""
     _, captions = trained.encode(test)
     more = [
@@ -169,7 +174,7 @@ def _bigger(trained: Trained, folder: Folder, test: Dataset, judged: Judged) -> 
     extra = scores.shape[1] - judged.gallery
     matches = np.pad(judged.matches, ((0, 0), (0, extra)))
     items = np.arange(scores.shape[1])
-    return Judged(scores, matches, judged.query_image, items, judged.uncertainty, None, judged.direction)
+    return JudgedScores(scores, matches, judged.query_image, items, judged.uncertainty, None, judged.direction)
 
 
 def _caught(folder: Folder, near) -> float:  # type: ignore[no-untyped-def]

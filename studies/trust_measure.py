@@ -10,13 +10,13 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation.calibration import (
     Before,
-    Calibration,
+    Calibrator,
     Conformal,
     Fitted,
-    Judged,
+    JudgedScores,
+    ProbabilityMap,
     Shape,
     Trial,
-    Trust,
     auroc,
     brier,
     brier_skill,
@@ -65,21 +65,25 @@ class Measured:
         return f"{self.world}, {'text → image' if self.direction == 't2i' else 'image → text'}"
 
 
-def probabilities(fitted: Fitted, dev: Judged, test: Judged, before: Before, top: int) -> tuple[list[Row], list[Any]]:
+def probabilities(
+    fitted: Fitted, dev: JudgedScores, test: JudgedScores, before: Before, top: int
+) -> tuple[list[Row], list[Any]]:
     """Every kind, fitted on dev, on the test split; intervals of the ECE resample images. And lines to plot."""
     scores, matches = test.mixed(top)
     there = np.isfinite(scores)
     image = np.repeat(np.tile(test.query_image, 2), scores.shape[1])[there.ravel()]
     said = {"before": before_mixed(before, test, top)[there]}
     for name, kind, relative in VARIANTS:
-        calibration = Calibration.fit(dev, kind, relative=relative, top=top)
+        calibration = ProbabilityMap.fit(dev, kind, relative=relative, top=top)
         said[name] = calibration(scores, test.gallery)[there]
     labels, rows = matches[there], []
     for name, p in said.items():
         low, high = _interval(p, labels, image)
         found = {"ece": ece(p, labels), "low": low, "high": high, "brier": brier(p, labels)}
-        rows.append({"name": name, **found, "skill": brier_skill(p, labels), "chosen": name == fitted.trust.chosen})
-    return rows, [(name, said[name], labels) for name in ("before", fitted.trust.chosen)]
+        rows.append(
+            {"name": name, **found, "skill": brier_skill(p, labels), "chosen": name == fitted.calibrator.chosen}
+        )
+    return rows, [(name, said[name], labels) for name in ("before", fitted.calibrator.chosen)]
 
 
 def _interval(p: FloatArray, labels: BoolArray, image: IntArray) -> tuple[float, float]:
@@ -96,11 +100,11 @@ def _interval(p: FloatArray, labels: BoolArray, image: IntArray) -> tuple[float,
     return float(low), float(high)
 
 
-def galleries(calibration: Calibration, test: Judged, bigger: Judged | None, top: int) -> list[Row]:
+def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedScores | None, top: int) -> list[Row]:
     """ECE in galleries of other sizes, with the correction and without; `bigger`: the same queries among more items."""
     generator = np.random.default_rng(0)
     images = np.unique(test.item_image)
-    parts: list[list[Judged]] = []
+    parts: list[list[JudgedScores]] = []
     for share in (20, 10, 3, 1):
         count = len(images) // share
         times = min(share, 5)
@@ -119,7 +123,7 @@ def galleries(calibration: Calibration, test: Judged, bigger: Judged | None, top
 
 
 def abstaining(
-    taken_out: str, dev: Judged, test: Judged, top: int
+    taken_out: str, dev: JudgedScores, test: JudgedScores, top: int
 ) -> tuple[list[Row], list[Row], list[tuple[str, FloatArray, BoolArray]]]:
     """Every statistic, AUROC held out on dev and on test; and the one chosen at the threshold that dev gave it.
 
@@ -161,7 +165,7 @@ def _told(evidence: FloatArray, asked: Trial) -> Row:
     return row
 
 
-def by_truth(dev: Judged, test: Judged, top: int) -> list[Row]:
+def by_truth(dev: JudgedScores, test: JudgedScores, top: int) -> list[Row]:
     """AUROC of the chosen statistic by how many items answer a query, where that is known."""
     chosen, _ = choose_abstention(dev, depth=top, precision=_PRECISION)
     answers, rows = test.matches.sum(axis=1), []
@@ -174,7 +178,7 @@ def by_truth(dev: Judged, test: Judged, top: int) -> list[Row]:
     return rows
 
 
-def _z_in_gallery(test: Judged, asked: Trial) -> FloatArray:
+def _z_in_gallery(test: JudgedScores, asked: Trial) -> FloatArray:
     """(best − mean)/sd of a query over the whole gallery: what an index that gives the best few cannot know.
 
     The mean and the sd of the gallery as it is: what was taken out must not show in them.
@@ -183,7 +187,7 @@ def _z_in_gallery(test: Judged, asked: Trial) -> FloatArray:
     return np.asarray((asked.scores[:, 0] - mean) / spread)
 
 
-def sets(dev: Judged, test: Judged, alpha: float, splits: int) -> Row:
+def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Row:
     """Coverage and size over image-level splits of the test split; the shape comes from dev. Fifths of uncertainty."""
     shape = Shape.fit(dev, alpha)
     generator = np.random.default_rng(0)
@@ -215,7 +219,7 @@ def sets(dev: Judged, test: Judged, alpha: float, splits: int) -> Row:
     }
 
 
-def words(trust: Trust, test: Judged) -> list[Row]:
+def words(trust: Calibrator, test: JudgedScores) -> list[Row]:
     """What the words mean on the test split: how many items answer, how large the sets are."""
     if trust.ambiguity is None or test.uncertainty is None or not trust.ambiguity.speaks:
         return []

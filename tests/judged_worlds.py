@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from halation.calibration import Judged
+from halation.calibration import JudgedScores
 
 
 def points(
@@ -14,19 +14,19 @@ def points(
     dim: int = 6,
     spread: float = 0.0,
     noise: float = 0.6,
-) -> Judged:
+) -> JudgedScores:
     """Captions are their image's point, seen through noise; `spread` > 0: more for some, and σ says how much."""
     places = rng.normal(size=(images, dim))
     own = np.repeat(np.arange(images), captions)
     sigma = noise * np.exp(spread * rng.normal(size=len(own)))
     asked = places[own] + sigma[:, None] * rng.normal(size=(len(own), dim))
     scores = -((asked[:, None] - places[None]) ** 2).sum(axis=2)
-    return Judged(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma if spread else None)
+    return JudgedScores(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma if spread else None)
 
 
 def lottery(
     rng: np.random.Generator, queries: int, gallery: int, rate: float | None = None, gap: float = 2.0
-) -> Judged:
+) -> JudgedScores:
     """Scores of matches are N(gap, 1), of all others N(0, 1), independently: log-odds are gap·s − gap²/2 + prior.
 
     One match for each query, or with `rate` each item at random.
@@ -35,4 +35,4 @@ def lottery(
     matches = np.zeros((queries, gallery), dtype=np.bool_) if rate is None else rng.random((queries, gallery)) < rate
     matches[np.arange(queries), own] = True
     scores = rng.normal(size=(queries, gallery)) + gap * matches
-    return Judged(scores, matches, own, np.arange(gallery))
+    return JudgedScores(scores, matches, own, np.arange(gallery))

@@ -18,8 +18,8 @@ SRC = Path(halation.__file__).parent
 
 # A room imports only from rooms above it. Private modules of the package root are the ground floor.
 ROOMS = [
-    "similarity", "semantics", "data", "metrics", "evaluation", "losses", "encoders", "training", "calibration", "index",
-    "search", "report", "export", "serve", "cli",
+    "similarity", "semantics", "data", "metrics", "evaluation", "losses", "encoders", "training", "calibration",
+    "index", "search", "report", "export", "serve", "cli",
 ]  # fmt: skip
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.calibration import Abstention, Judged, auroc, choose_abstention, fit_abstention, trials
+from halation.calibration import Abstention, JudgedScores, auroc, choose_abstention, fit_abstention, trials
 from judged_worlds import lottery, points
 
 
 def test_a_trial_takes_out_all_that_matches_or_may(rng: np.random.Generator) -> None:
     judged = points(rng, images=15)
-    judged = Judged(
+    judged = JudgedScores(
         judged.scores,
         judged.matches,
         judged.query_image,
@@ -43,7 +43,7 @@ def test_one_match_of_several_is_left_alone(rng: np.random.Generator) -> None:
     scores = rng.normal(size=(40, 30))
     matches = rng.random((40, 30)) < 0.4
     matches[:, 0] = True
-    judged = Judged(scores, matches, np.arange(40), np.arange(30))
+    judged = JudgedScores(scores, matches, np.arange(40), np.arange(30))
     found = trials(judged, depth=12)
     for place, row in zip(np.flatnonzero(found.alone), found.query[found.alone], strict=True):
         there = np.isin(scores[row], found.scores[place]) & matches[row]
@@ -56,7 +56,7 @@ def test_a_single_perfect_answer_is_not_called_nothing(rng: np.random.Generator)
     """Queries whose like is everywhere when they have a match: counting what is near would do, but for lone ones."""
     base = points(rng, images=200, captions=2, dim=3, noise=0.1)
     near = base.scores > -2.0
-    judged = Judged(base.scores, base.matches, base.query_image, base.item_image, None, near)
+    judged = JudgedScores(base.scores, base.matches, base.query_image, base.item_image, None, near)
     chosen, _ = choose_abstention(judged)
     asked = trials(judged)
     own = asked.against_none(alone=True)
@@ -99,7 +99,7 @@ def test_uncertainty_is_used_where_it_tells(rng: np.random.Generator) -> None:
     assert areas["best, mean, last and σ"] > areas["best score"]
     assert "sigma" in fit_abstention(judged, "best, mean, last and σ").weights
     assert areas[chosen.statistic] >= max(areas.values()) - 0.005 * len(areas)
-    without = Judged(judged.scores, judged.matches, judged.query_image, judged.item_image)
+    without = JudgedScores(judged.scores, judged.matches, judged.query_image, judged.item_image)
     assert not any("σ" in name for name in choose_abstention(without)[1])
 
 
@@ -126,4 +126,4 @@ def test_abstention_survives_json(rng: np.random.Generator) -> None:
 def test_a_gallery_of_matches_alone_cannot_be_tried() -> None:
     own = np.arange(3)
     with pytest.raises(InputError, match="leaves nothing to search"):
-        trials(Judged(np.eye(3), np.ones((3, 3), dtype=np.bool_), own, own))
+        trials(JudgedScores(np.eye(3), np.ones((3, 3), dtype=np.bool_), own, own))

@@ -11,12 +11,12 @@ from scipy.stats import binom
 from sklearn.linear_model import QuantileRegressor
 
 from halation import InputError
-from halation.calibration import Conformal, Judged, Shape
+from halation.calibration import Conformal, JudgedScores, Shape
 from halation.calibration._conformal import _slope
 from judged_worlds import points
 
 
-def reach_by_counting(judged: Judged, shape: Shape, alpha: float) -> float:
+def reach_by_counting(judged: JudgedScores, shape: Shape, alpha: float) -> float:
     """Lee, Barber and Willett, 2023: the quantile of all images' misfits, each image 1/(K + 1), one image at ∞."""
     images = sorted(set(judged.query_image.tolist()))
     mass = []
@@ -35,7 +35,7 @@ def reach_by_counting(judged: Judged, shape: Shape, alpha: float) -> float:
     return math.inf
 
 
-def shuffled(judged: Judged, rng: np.random.Generator) -> tuple[Judged, Judged]:
+def shuffled(judged: JudgedScores, rng: np.random.Generator) -> tuple[JudgedScores, JudgedScores]:
     drawn = rng.permutation(judged.images)
     half = len(drawn) // 2
     return judged.asked_by(drawn[:half]), judged.asked_by(drawn[half:])
@@ -56,7 +56,7 @@ def test_the_reach_counts_images_alike_then_queries_then_matches(rng: np.random.
     images = rng.integers(12, size=40)
     matches = rng.random((40, 30)) < 0.15
     matches[:, 0] = True
-    judged = Judged(rng.normal(size=(40, 30)), matches, images, np.arange(30))
+    judged = JudgedScores(rng.normal(size=(40, 30)), matches, images, np.arange(30))
     for alpha in (0.1, 0.2, 0.5):
         shape = Shape(lean)
         assert Conformal.fit(judged, shape, alpha).reach == pytest.approx(reach_by_counting(judged, shape, alpha))
@@ -79,7 +79,7 @@ def test_coverage_is_as_promised_where_images_are_exchangeable(rng: np.random.Ge
 def test_coverage_over_splits_is_within_a_point_with_many_matches(rng: np.random.Generator) -> None:
     base = points(rng, images=300, captions=2)
     matches = base.matches | (base.scores + rng.normal(size=base.scores.shape) > -3.5)
-    many = Judged(base.scores, matches, base.query_image, base.item_image)
+    many = JudgedScores(base.scores, matches, base.query_image, base.item_image)
     rounds = []
     for _ in range(30):
         fitted_on, measured_on = shuffled(many, rng)

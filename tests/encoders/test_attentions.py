@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation.data import Features
-from halation.encoders import SAF, SGR, SGRAF, Parts, PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead
+from halation.encoders import SAF, SGR, SGRAF, PartEmbedding, PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead
 from halation.encoders._attention import unit
 from halation.encoders._gpo import GeneralisedPool
 
@@ -96,14 +96,18 @@ def test_pcmepp_attends_by_the_mean_of_its_shares(name: str, seen: Features) -> 
 
 
 @pytest.fixture
-def pair() -> tuple[Parts, Parts]:
+def pair() -> tuple[PartEmbedding, PartEmbedding]:
     draw = torch.Generator().manual_seed(3)
     mask = torch.tensor([[True] * 4 + [False]])
-    return Parts(unit(torch.randn(1, 6, 8, generator=draw))), Parts(unit(torch.randn(1, 5, 8, generator=draw)), mask)
+    return PartEmbedding(unit(torch.randn(1, 6, 8, generator=draw))), PartEmbedding(
+        unit(torch.randn(1, 5, 8, generator=draw)), mask
+    )
 
 
 @torch.no_grad()
-def test_saf_is_rebuilt_from_where_words_look_and_what_is_let_through(pair: tuple[Parts, Parts]) -> None:
+def test_saf_is_rebuilt_from_where_words_look_and_what_is_let_through(
+    pair: tuple[PartEmbedding, PartEmbedding],
+) -> None:
     torch.manual_seed(4)
     scorer = SAF(8, sim_dim=4, regions=6).eval()
     image, caption = pair
@@ -119,7 +123,9 @@ def test_saf_is_rebuilt_from_where_words_look_and_what_is_let_through(pair: tupl
 
 
 @pytest.mark.parametrize("kind", [SGR, SAF, SGRAF])
-def test_scorers_attend_over_regions_and_over_the_words_there_are(kind: type, pair: tuple[Parts, Parts]) -> None:
+def test_scorers_attend_over_regions_and_over_the_words_there_are(
+    kind: type, pair: tuple[PartEmbedding, PartEmbedding]
+) -> None:
     torch.manual_seed(5)
     regions, words = kind(8, sim_dim=4, regions=None).eval().attentions(*pair)
     assert regions.pop("each word").shape == (1, 4, 6)

@@ -15,7 +15,7 @@ from halation.encoders import (
     SAF,
     SGR,
     BiGRU,
-    Parts,
+    PartEmbedding,
     PartsHead,
     PCMEHead,
     PCMEPPHead,
@@ -130,7 +130,7 @@ def test_an_sgraf_checkpoint_fills_encoders_and_scorer(kind: str, scorer: Any) -
     ours.load_state_dict(groups["scorer"])
     PartsHead(D, DIM).load_state_dict(groups["image_head"])
     BiGRU(WORD, DIM, merge="mean").load_state_dict(groups["gru"])
-    scores = ours(Parts(torch.randn(2, 4, DIM)), Parts(torch.randn(3, 5, DIM)))
+    scores = ours(PartEmbedding(torch.randn(2, 4, DIM)), PartEmbedding(torch.randn(3, 5, DIM)))
     assert scores.shape == (2, 3) and bool(scores.isfinite().all())
 
 

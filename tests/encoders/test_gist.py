@@ -14,7 +14,7 @@ from halation.encoders import (
     Gisted,
     GistEncoder,
     Model,
-    Parts,
+    PartEmbedding,
     PointHead,
     SoftMaximum,
     cat,
@@ -119,7 +119,7 @@ def test_the_two_are_handled_as_one() -> None:
     assert torch.equal(rows(both, slice(2, 5)).gist.mean, parts[1].gist.mean)
     assert torch.equal(on_each(both, lambda x: 2 * x).detail.mean, 2 * both.detail.mean)  # type: ignore[union-attr]
     assert detail_of(both) is both.detail and detail_of(both.gist) is both.gist
-    words = [Gisted(Parts(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
+    words = [Gisted(PartEmbedding(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
     assert cat(words).detail.local.shape == (2, 3, 2)  # type: ignore[union-attr]
 
 

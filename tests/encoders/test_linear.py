@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import halation.encoders._linear as room
-from halation.encoders import SAF, SGR, Parts
+from halation.encoders import SAF, SGR, PartEmbedding
 from halation.encoders._linear import linear
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_number_stays_none(library: str) -> None:
     images = drawn(2, 6, 16)
     images[1, 0, 0] = torch.nan
     with torch.no_grad():
-        seen = scorer(Parts(images), Parts(drawn(3, 4, 16, seed=1))).isnan()
+        seen = scorer(PartEmbedding(images), PartEmbedding(drawn(3, 4, 16, seed=1))).isnan()
     assert seen.tolist() == [[False] * 3, [True] * 3]
 
 
@@ -114,15 +114,15 @@ def test_scorers_say_the_same_by_either_library(
     mask = torch.arange(9) < torch.tensor([3, 9, 1, 4, 4])[:, None]
     taken = torch.eye(5) if few else torch.ones(5, 5)  # few pairs are gone through one by one on the way back
     shapes = asked(monkeypatch)
-    scores = scorer(Parts(images), Parts(captions, mask))
+    scores = scorer(PartEmbedding(images), PartEmbedding(captions, mask))
     got = torch.autograd.grad((taken * scores.square()).sum(), [images, captions, *scorer.parameters()])
     assert bool(shapes) == (library == "oneDNN")
     for forbidden in (torch.no_grad(), torch.inference_mode()):
         with forbidden:
-            torch.testing.assert_close(scorer(Parts(images), Parts(captions, mask)), scores.detach())
+            torch.testing.assert_close(scorer(PartEmbedding(images), PartEmbedding(captions, mask)), scores.detach())
     scorer.double()
     doubles = [images.detach().double().requires_grad_(), captions.detach().double().requires_grad_()]
-    true = scorer(Parts(doubles[0]), Parts(doubles[1], mask))
+    true = scorer(PartEmbedding(doubles[0]), PartEmbedding(doubles[1], mask))
     torch.testing.assert_close(scores, true.float(), rtol=1e-4, atol=1e-6)
     gradients = torch.autograd.grad((taken * true.square()).sum(), [*doubles, *scorer.parameters()])
     for mine, theirs in zip(got, gradients, strict=True):

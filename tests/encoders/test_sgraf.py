@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 import halation.encoders._sgraf_blocks as blocks
 from halation._errors import InputError
-from halation.encoders import SAF, SGR, SGRAF, Parts, convert_sgraf
+from halation.encoders import SAF, SGR, SGRAF, PartEmbedding, convert_sgraf
 from halation.encoders._attention import unit
 from halation.encoders._sgraf_local import local_alignments
 
 LENGTHS = torch.tensor([3, 7, 1, 3, 5, 3, 7])
 
 
-def slow(scorer: SGR | SAF, images: Parts, captions: Parts) -> Tensor:
+def slow(scorer: SGR | SAF, images: PartEmbedding, captions: PartEmbedding) -> Tensor:
     """METHODS' equations for one caption after the other, without any of our shortcuts."""
 
     def l2(x: Tensor) -> Tensor:
@@ -52,11 +52,11 @@ def slow(scorer: SGR | SAF, images: Parts, captions: Parts) -> Tensor:
     return torch.cat(columns, 1)
 
 
-def parts(n: int = 4, regions: int = 6, dim: int = 8, seed: int = 0) -> tuple[Parts, Parts]:
+def parts(n: int = 4, regions: int = 6, dim: int = 8, seed: int = 0) -> tuple[PartEmbedding, PartEmbedding]:
     draw = torch.Generator().manual_seed(seed)
     images = unit(torch.randn(n, regions, dim, generator=draw, dtype=torch.float64)).requires_grad_()
     words = unit(torch.randn(len(LENGTHS), 9, dim, generator=draw, dtype=torch.float64)).requires_grad_()
-    return Parts(images), Parts(words, torch.arange(9) < LENGTHS[:, None])
+    return PartEmbedding(images), PartEmbedding(words, torch.arange(9) < LENGTHS[:, None])
 
 
 def build(kind: type[SGR] | type[SAF], regions: int | None = 6, dropout: float = 0.0, **options: Any) -> Any:
@@ -67,7 +67,9 @@ def build(kind: type[SGR] | type[SAF], regions: int | None = 6, dropout: float =
     return scorer
 
 
-def gradients(scores: Tensor, weights: Tensor, scorer: nn.Module, images: Parts, captions: Parts) -> list[Tensor]:
+def gradients(
+    scores: Tensor, weights: Tensor, scorer: nn.Module, images: PartEmbedding, captions: PartEmbedding
+) -> list[Tensor]:
     wanted = [images.local, captions.local, *scorer.parameters()]
     return list(torch.autograd.grad((scores * weights).sum(), wanted))
 
@@ -81,8 +83,8 @@ def test_sgr_equals_the_published_scores_and_gradients(shared_golden: Path, memo
     scorer = SGR(32, 16, regions=36, memory=memory).eval()
     scorer.load_state_dict(convert_sgraf(take("SGR/sd/"))["scorer"])
     images, words = (torch.from_numpy(golden[f"SGR/{k}"]).requires_grad_() for k in ("img", "cap"))
-    captions = Parts(words, torch.arange(9) < torch.from_numpy(golden["SGR/lens"])[:, None])
-    scores = scorer(Parts(images), captions)
+    captions = PartEmbedding(words, torch.arange(9) < torch.from_numpy(golden["SGR/lens"])[:, None])
+    scores = scorer(PartEmbedding(images), captions)
     np.testing.assert_allclose(scores.detach(), golden["SGR/sims_eval"], atol=2e-7)
     np.testing.assert_allclose(scorer.image_pool(images).detach(), golden["SGR/img_glo"], atol=2e-7)
     (scores * torch.linspace(-1, 1, 30).reshape(5, 6)).sum().backward()
@@ -93,11 +95,11 @@ def test_sgr_equals_the_published_scores_and_gradients(shared_golden: Path, memo
         assert p.grad is not None
         # published gradients that vanish in exact arithmetic are noise of 1e-8; sums of signed terms round as much
         np.testing.assert_allclose(p.grad, expected[name], rtol=0, atol=1e-7 + 1e-5 * float(expected[name].abs().max()))
-    double = scorer.double()(Parts(images.double()), Parts(words.double(), captions.mask))
+    double = scorer.double()(PartEmbedding(images.double()), PartEmbedding(words.double(), captions.mask))
     np.testing.assert_allclose(double.detach(), golden["SGR/sims_eval_float64"], atol=1e-14)
     scorer = SGR(32, 16, regions=36, dropout=0.0)
     scorer.load_state_dict(convert_sgraf(take("SGR/sd/"))["scorer"])
-    trained = scorer(Parts(images), captions)
+    trained = scorer(PartEmbedding(images), captions)
     np.testing.assert_allclose(trained.detach(), golden["SGR/sims_train_nodrop"], atol=2e-7)
 
 
@@ -157,9 +159,9 @@ def test_padding_and_company_change_no_score(kind: Any) -> None:
     scores = scorer(images, captions)
     assert captions.mask is not None
     filled = captions.local.masked_fill(~captions.mask[..., None], 55.0)
-    torch.testing.assert_close(scorer(images, Parts(filled, captions.mask)), scores)
+    torch.testing.assert_close(scorer(images, PartEmbedding(filled, captions.mask)), scores)
     order = torch.tensor([6, 0, 2])
-    some = scorer(Parts(images.local[1:3]), Parts(captions.local[order], captions.mask[order]))
+    some = scorer(PartEmbedding(images.local[1:3]), PartEmbedding(captions.local[order], captions.mask[order]))
     torch.testing.assert_close(some, scores[1:3][:, order])
     assert (scores > 0).all() and (scores < 1).all()
 
@@ -181,7 +183,7 @@ def test_a_second_backward_pass_gives_the_same_gradient() -> None:
 def test_under_autocast_scores_stay_in_full_precision() -> None:
     images, captions = parts()
     scorer = build(SGR).float().eval()
-    single = Parts(images.local.float()), Parts(captions.local.float(), captions.mask)
+    single = PartEmbedding(images.local.float()), PartEmbedding(captions.local.float(), captions.mask)
     with torch.autocast("cpu", torch.bfloat16):
         lean = scorer(*single)
     torch.testing.assert_close(lean, scorer(*single))
@@ -195,7 +197,7 @@ def test_sgr_learns_which_caption_belongs_to_which_image() -> None:
     scorer = SGR(8, 16, regions=None, dropout=0.0)
     optimiser = torch.optim.Adam(scorer.parameters(), 0.01)
     for _ in range(60):
-        scores = scorer(Parts(images), Parts(unit(words)))
+        scores = scorer(PartEmbedding(images), PartEmbedding(unit(words)))
         loss = nn.functional.cross_entropy(10 * scores, torch.arange(8))
         optimiser.zero_grad()
         loss.backward()
@@ -206,11 +208,14 @@ def test_sgr_learns_which_caption_belongs_to_which_image() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s, i, c: s(Parts(i.local[:, :5]), c), "5 regions but the scorer was built for 6"),
-        (lambda s, i, c: s(Parts(i.local[..., :4]), c), r"images must be \(items, cells, 8\)"),
-        (lambda s, i, c: s(i, Parts(c.local, c.mask & (torch.arange(7) != 2)[:, None])), "caption 2 has no word"),
-        (lambda s, i, c: s(Parts(i.local, torch.zeros(4, 6, dtype=torch.bool)), c), "same regions"),
-        (lambda s, i, c: s(i, Parts(c.local[:0])), "nothing to score"),
+        (lambda s, i, c: s(PartEmbedding(i.local[:, :5]), c), "5 regions but the scorer was built for 6"),
+        (lambda s, i, c: s(PartEmbedding(i.local[..., :4]), c), r"images must be \(items, cells, 8\)"),
+        (
+            lambda s, i, c: s(i, PartEmbedding(c.local, c.mask & (torch.arange(7) != 2)[:, None])),
+            "caption 2 has no word",
+        ),
+        (lambda s, i, c: s(PartEmbedding(i.local, torch.zeros(4, 6, dtype=torch.bool)), c), "same regions"),
+        (lambda s, i, c: s(i, PartEmbedding(c.local[:0])), "nothing to score"),
         (lambda s, i, c: SGR(8, steps=0), "steps"),
     ],
 )

@@ -12,7 +12,7 @@ import torch
 
 import halation
 from halation._errors import InputError
-from halation.calibration import Trusts
+from halation.calibration import Calibrators
 from halation.data import Projection, draw_scenes
 from halation.evaluation import evaluate
 from halation.export import export_run, export_trec, from_pretrained
@@ -129,13 +129,13 @@ def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
     (run / "config.toml").write_text(recipe.replace(f'features = "{tmp_path}/x"', 'features = ""'), encoding="utf-8")
     calibrate_run(run, tmp_path / "data")
     (run / "config.toml").write_text(recipe, encoding="utf-8")
-    trusts = dataclasses.replace(Trusts.load(run / "calibration.json"), fingerprint=fingerprint(run))
-    trusts.save(run / "calibration.json")
+    calibrators = dataclasses.replace(Calibrators.load(run / "calibration.json"), fingerprint=fingerprint(run))
+    calibrators.save(run / "calibration.json")
     Projection(torch.ones(3), torch.ones(2, 3), torch.ones(2)).save(run / "projection.safetensors")
     given = export_run(run, tmp_path / "given")
     assert fingerprint(given) != fingerprint(run)
-    again = Trusts.load(given / "calibration.json", fingerprint(given))
-    assert again.t2i == trusts.t2i
+    again = Calibrators.load(given / "calibration.json", fingerprint(given))
+    assert again.t2i == calibrators.t2i
     assert Projection.load(given / "projection.safetensors").dims == (3, 2)
     assert "turns scores into match probabilities" in (given / "README.md").read_text(encoding="utf-8")
 

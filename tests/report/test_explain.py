@@ -17,7 +17,7 @@ from PIL import Image
 from halation import similarity
 from halation._errors import InputError
 from halation.data import draw_scenes
-from halation.encoders import Parts, detail_of
+from halation.encoders import PartEmbedding, detail_of
 from halation.report import explain
 from halation.report._explain_parts import facts_of
 from halation.report._explain_reading import read_words
@@ -175,7 +175,7 @@ def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
     photo = next((data / "images").glob("test_*.png"))
     assert explain(run, photo, "red").probability is None
     assert "halation calibrate" in explain(run, photo, "red").about_probability
-    trusts = calibrate_run(run, data).trusts
+    calibrators = calibrate_run(run, data).calibrators
     embed(run, data, tmp_path / "embedded", split="test", side="images")
     search = open_search(make_index(tmp_path / "embedded", tmp_path / "index"))
     for hit in search.text("red", 5).hits:
@@ -184,8 +184,8 @@ def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
         assert explained.about_probability == "as a hit among 30 pictures"
     search.close()
     for lean in (0.0, 0.5):  # scores as they are, and scores relative to the query's best
-        calibration = replace(trusts.t2i.calibration, lean=lean)
-        replace(trusts, t2i=replace(trusts.t2i, calibration=calibration)).save(run / "calibration.json")
+        calibration = replace(calibrators.t2i.calibration, lean=lean)
+        replace(calibrators, t2i=replace(calibrators.t2i, calibration=calibration)).save(run / "calibration.json")
         explained = explain(run, photo, "red")
         if lean:
             assert explained.probability is None and "best hit" in explained.about_probability
@@ -225,4 +225,4 @@ def test_a_scorers_words_are_named(run_of: RunOf, picture: Path) -> None:
     assert explained.image_attention[0].heads == ("red", "dog", "on", "the", "grass", "zzz")
     trained = open_run(run_of("sgr"))
     image, text = encoded(trained, picture, TEXT)
-    assert isinstance(detail_of(image), Parts) and isinstance(text, Parts)
+    assert isinstance(detail_of(image), PartEmbedding) and isinstance(text, PartEmbedding)

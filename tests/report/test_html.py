@@ -18,7 +18,7 @@ from halation.report._verdict import judge, verdict
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"'&\u2028"
 
 
-class Seen(HTMLParser):
+class ParsedPage(HTMLParser):
     """Elements, attributes and text of a piece of HTML, as a browser reads them."""
 
     def __init__(self, text: str) -> None:
@@ -35,7 +35,7 @@ class Seen(HTMLParser):
 
 
 def test_text_and_attributes_come_back_as_they_were_and_make_no_element() -> None:
-    seen = Seen(tag("p", HOSTILE, [tag("em", HOSTILE)], title=HOSTILE, hidden=False, data_x=None))
+    seen = ParsedPage(tag("p", HOSTILE, [tag("em", HOSTILE)], title=HOSTILE, hidden=False, data_x=None))
     assert [name for name, _ in seen.elements] == ["p", "em"]
     assert seen.elements[0][1] == {"title": HOSTILE}
     assert seen.text == 2 * HOSTILE
@@ -68,7 +68,7 @@ def places(path: str) -> list[tuple[float, float]]:
 
 def test_a_line_is_drawn_where_its_numbers_are() -> None:
     axes = Axes(HOSTILE, "K", "R@K", width=300, height=200, log_x=True, low=0, high=100)
-    seen = Seen(lines([Line(HOSTILE, (1, 10, 100), (0, 50, 100), 1)], axes, points=True))
+    seen = ParsedPage(lines([Line(HOSTILE, (1, 10, 100), (0, 50, 100), 1)], axes, points=True))
     (path,) = [a for name, a in seen.elements if name == "path"]
     (x1, y1), (x2, y2), (x3, y3) = places(str(path["d"]))
     assert x2 == pytest.approx((x1 + x3) / 2, abs=0.11) and y2 == pytest.approx((y1 + y3) / 2, abs=0.11)
@@ -80,10 +80,10 @@ def test_a_line_is_drawn_where_its_numbers_are() -> None:
 def test_the_runs_own_line_is_drawn_last_above_one_that_is_equal() -> None:
     values = ((1.0, 2.0), (5.0, 6.0))
     series = [Line("own", *values, 0), Line("other", *values, 1), Line("tf-idf", *values, 2)]
-    seen = Seen(lines(series, Axes("t", "x", "y"), points=True))
+    seen = ParsedPage(lines(series, Axes("t", "x", "y"), points=True))
     drawn = [a["class"] for name, a in seen.elements if name == "path"]
     assert drawn == ["line s2", "line s1", "line s0 over"]
-    alone = Seen(lines(series[:1], Axes("t", "x", "y")))
+    alone = ParsedPage(lines(series[:1], Axes("t", "x", "y")))
     assert [a["class"] for name, a in alone.elements if name == "path"] == ["line s0"]  # nothing to lie on
     radii = {a["class"]: float(str(a["r"])) for name, a in seen.elements if name == "circle"}
     assert radii["dot s1"] > radii["dot s0"]  # a rim of it is seen
@@ -91,20 +91,20 @@ def test_the_runs_own_line_is_drawn_last_above_one_that_is_equal() -> None:
 
 def test_what_counts_has_no_ticks_between() -> None:
     line = [Line("rsum", (1.0, 2.0, 3.0), (60.0, 70.0, 75.0))]
-    assert "1.5" in Seen(lines(line, Axes("t", "epoch", "y", 300, 180))).text
-    assert "1.5" not in Seen(lines(line, Axes("t", "epoch", "y", 300, 180, whole_x=True))).text
+    assert "1.5" in ParsedPage(lines(line, Axes("t", "epoch", "y", 300, 180))).text
+    assert "1.5" not in ParsedPage(lines(line, Axes("t", "epoch", "y", 300, 180, whole_x=True))).text
 
 
 def test_nothing_has_a_sign_before_zero() -> None:
     found = verdict(Comparison({"R@1": row(-0.04, -1, 1, 0.9)}, {"R@1": row(0.04, -1, 1, 0.9)}, 9))
     assert found[0].startswith("It has a right answer first about as often: R@1 0.0 and 0.0 points")
-    text = Seen(lines([Line("l", (0.0,), (-0.0,))], Axes("t", "x", "y"), points=True)).text
+    text = ParsedPage(lines([Line("l", (0.0,), (-0.0,))], Axes("t", "x", "y"), points=True)).text
     assert "x 0, y 0" in text
 
 
 def test_histograms_are_as_high_as_their_shares() -> None:
     drawn = histograms([Histogram("a", (0.0, 1.0, 2.0), (1, 3))], Axes("t", "x", "y", height=200))
-    (path,) = [a["d"] for name, a in Seen(drawn).elements if name == "path"]
+    (path,) = [a["d"] for name, a in ParsedPage(drawn).elements if name == "path"]
     base = float(re.findall(r"^M[-\d.]+ ([-\d.]+)", str(path))[0])
     first, second = (base - float(y) for y in re.findall(r"V([-\d.]+)H", str(path)))
     assert second == pytest.approx(3 * first, abs=0.3)
@@ -112,7 +112,7 @@ def test_histograms_are_as_high_as_their_shares() -> None:
 
 def test_bars_carry_their_numbers_for_those_who_point_at_them() -> None:
     one = Bars("run", ((0.1, 0.2), (0.2, 0.4)), (7, 8), (40.0, 20.0), (30.0, 10.0), (50.0, 30.0))
-    seen = Seen(bars([one], Axes("t", "σ", "R@1", low=0), ("low", "high")))
+    seen = ParsedPage(bars([one], Axes("t", "σ", "R@1", low=0), ("low", "high")))
     heights = [float(str(a["height"])) for name, a in seen.elements if name == "rect"]
     assert heights[0] == pytest.approx(2 * heights[1], abs=0.2)
     assert "run, low (σ 0.1 to 0.2): 40.0 % [30.0, 50.0] of 7" in seen.text
@@ -120,7 +120,9 @@ def test_bars_carry_their_numbers_for_those_who_point_at_them() -> None:
 
 def test_a_whisker_shows_on_which_side_of_zero_a_difference_lies() -> None:
     def spot(value: float) -> float:
-        return float(str(next(a["cx"] for name, a in Seen(whisker(value, -1, 1, 10)).elements if name == "circle")))
+        return float(
+            str(next(a["cx"] for name, a in ParsedPage(whisker(value, -1, 1, 10)).elements if name == "circle"))
+        )
 
     assert spot(-3) < 60 == spot(0) < spot(3)
     assert spot(99) == spot(10)

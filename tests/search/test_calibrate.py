@@ -13,7 +13,7 @@ import pytest
 
 from halation import InputError
 from halation._tensors import load_tensors, save_tensors
-from halation.calibration import Ambiguity, Trusts, fit_trust
+from halation.calibration import Ambiguity, Calibrators, fit_calibrator
 from halation.data import draw_scenes, read_scenes
 from halation.search import calibrate_run, fingerprint, judge
 from halation.search._calibrate import unseen
@@ -23,7 +23,7 @@ from halation.search._typed import typed
 from halation.semantics import caption_relevance
 from halation.training import open_run, read_recipe, train_recipe
 from runs import halation
-from studies import trust as trust_study
+from studies import calibrator as trust_study
 from studies.jobs import digest
 from worlds import RECIPE, write_world
 
@@ -56,11 +56,11 @@ def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data
     dataset, _ = unseen(open_run(run), data)
     texts, covers = typed(dataset.captions, dataset.image_of)
     expected = Ambiguity.fit(Towers(open_run(run)).captions(texts).uncertainty(), covers)
-    assert expected is not None and found.trusts.t2i.ambiguity is not None
-    assert found.trusts.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
-    alone = fit_trust(judge(open_run(run).in_detail(), dataset)["t2i"]).trust.ambiguity
+    assert expected is not None and found.calibrators.t2i.ambiguity is not None
+    assert found.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
+    alone = fit_calibrator(judge(open_run(run).in_detail(), dataset)["t2i"]).calibrator.ambiguity
     assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
-    assert any(note.startswith("words for σ: ") for note in found.trusts.notes)
+    assert any(note.startswith("words for σ: ") for note in found.calibrators.notes)
 
 
 def test_calibrating_prints_a_table_and_writes_what_search_reads(
@@ -73,7 +73,7 @@ def test_calibrating_prints_a_table_and_writes_what_search_reads(
         assert word in told, word
     assert "early stopping looked at all images" in told and "cider ≥ 0.1" in told
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
-    read = Trusts.load(run / "calibration.json", fingerprint(run))
+    read = Calibrators.load(run / "calibration.json", fingerprint(run))
     assert read.t2i.calibration.gallery == 60 and read.i2t.calibration.gallery == 180
     assert read.t2i.calibration.direction == "t2i" and read.i2t.calibration.direction == "i2t"
     p = read.t2i.probability(np.linspace(-1, -3, 10), 60)
@@ -87,7 +87,7 @@ def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
     config = run / "config.toml"
     config.write_text(config.read_text().replace("epochs = 4", "epochs = 5"))
     with pytest.raises(InputError, match="another model"):
-        Trusts.load(run / "calibration.json", fingerprint(run))
+        Calibrators.load(run / "calibration.json", fingerprint(run))
 
 
 def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:

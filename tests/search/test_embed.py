@@ -46,7 +46,7 @@ def assert_same(a: Embeddings, b: Embeddings, side: str = "images") -> None:
         assert torch.allclose(gaussian.log_var, two[name].log_var, atol=1e-5), name  # type: ignore[arg-type]
 
 
-class Watch:
+class CollapseDetector:
     """Counts the pictures that went through the network."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def _walked(name: str) -> tuple[bool, str]:
 def test_done_is_done_and_what_is_new_is_added(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch, out = Watch(monkeypatch), tmp_path / "emb"
+    watch, out = CollapseDetector(monkeypatch), tmp_path / "emb"
     first = by_id(embed(run, photos, out, batch_size=8))
     embed(run, photos, out)
     assert watch.seen == 40  # the second call had nothing to do
@@ -113,7 +113,7 @@ def test_a_collection_that_moved_is_not_computed_again(
 ) -> None:
     embed(run, photos, tmp_path / "emb")
     moved = photos.rename(tmp_path / "moved")
-    watch = Watch(monkeypatch)
+    watch = CollapseDetector(monkeypatch)
     found = embed(run, moved, tmp_path / "emb")
     assert watch.seen == 0 and found.roots == (moved.resolve(),) and len(found.sides["images"]) == 40
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     assert len(found.sides["images"]) == 38
     listed = (tmp_path / "emb" / "corrupt.tsv").read_text().splitlines()
     assert sorted(line.split("\t")[0] for line in listed) == ["empty.jpg", "p00.png", "p03.png"]
-    watch = Watch(monkeypatch)
+    watch = CollapseDetector(monkeypatch)
     draw(photos / "p03.png", 3)  # mended
     assert len(embed(run, photos, tmp_path / "emb").corrupt) == 2 and watch.seen == 1
     broken = tmp_path / "broken"
@@ -181,7 +181,7 @@ def test_what_could_not_be_read_this_time_is_tried_again(
         found = embed(run, source, tmp_path / "shards", shard=(shard, 3))
     assert found.complete and [name for name, _ in found.corrupt] == [broken]
     failing.clear()
-    watch = Watch(monkeypatch)
+    watch = CollapseDetector(monkeypatch)
     found = embed(run, source, out)
     assert not found.corrupt and len(found.sides["images"]) == 40 and watch.seen == 1
 
@@ -203,7 +203,7 @@ def test_shards_make_what_one_process_makes(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = embed(run, photos, tmp_path / "whole")
-    watch, out = Watch(monkeypatch), tmp_path / "emb"
+    watch, out = CollapseDetector(monkeypatch), tmp_path / "emb"
     (photos / "bad.png").write_text("bad")
     for index in range(3):
         part = embed(run, photos, out, shard=(index, 3), batch_size=4)
@@ -392,7 +392,7 @@ def test_kill_nine_loses_no_row_and_repeats_none(
         marked = now
     assert 12 < len(marked) < 40
     with pytest.MonkeyPatch.context() as patch:
-        watch = Watch(patch)
+        watch = CollapseDetector(patch)
         found = embed(run, photos, out)
         assert watch.seen == 40 - len(marked)
     assert_same(found, embed(run, photos, tmp_path / "whole"))
@@ -420,7 +420,7 @@ def test_stopped_in_its_last_steps_the_same_call_does_the_rest(
         with contextlib.suppress(Killed):
             embed(run, photos, out)
     assert set(Embeddings.open(out).sides["images"].ids) in (before, before | {"new.png"})  # never without an answer
-    watch = Watch(monkeypatch)
+    watch = CollapseDetector(monkeypatch)
     assert set(embed(run, photos, out).sides["images"].ids) == before | {"new.png"} and watch.seen == 0
 
 
@@ -480,7 +480,7 @@ class TestMistakes:
             patch.setattr(Writer, "_append", full)
             with pytest.raises(InputError, match="the disk is full; make room"):
                 embed(run, photos, tmp_path / "emb", batch_size=4)
-        watch = Watch(monkeypatch)
+        watch = CollapseDetector(monkeypatch)
         assert len(embed(run, photos, tmp_path / "emb").sides["images"]) == 40 and watch.seen == 40 - 8
 
     @pytest.mark.parametrize("name", ["mean.f32", "log_var.f32"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from halation import Gaussian, InputError
-from halation.calibration import Trusts, fit_trust
+from halation.calibration import Calibrators, fit_calibrator
 from halation.search import Search, embed, make_index, open_search
 from halation.search._verdict import judged
 from halation.similarity import l2
@@ -74,8 +74,8 @@ def test_some_order_is_another_than_without(corrected: Search, embedded: Path) -
 
 
 def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) -> None:
-    fitted = fit_trust(points(np.random.default_rng(0), images=40)).trust
-    trusted = replace(corrected, trusts=Trusts(fitted, fitted, "mark"))
+    fitted = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
+    trusted = replace(corrected, calibrators=Calibrators(fitted, fitted, "mark"))
     answer = trusted.text(QUERIES[0], k=4)
     own = [hit.score for hit in answer.hits]
     assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(own, 4).tolist())
@@ -85,11 +85,11 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
 
 
 def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() -> None:
-    trust = fit_trust(points(np.random.default_rng(0), images=40)).trust
+    calibrator = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
     scores = np.linspace(-20.0, -60.0, 30)
     turned = [*scores[3:], *scores[:3]]
-    fell = judged(trust, scores.tolist(), 40, 0.3, 10)
-    stood = judged(trust, turned, 40, 0.3, 10, reordered=True)
+    fell = judged(calibrator, scores.tolist(), 40, 0.3, 10)
+    stood = judged(calibrator, turned, 40, 0.3, 10, reordered=True)
     assert stood.nothing == fell.nothing and stood.within is None
     assert stood.probabilities[:21] == pytest.approx(fell.probabilities[3:24], abs=1e-12)
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from halation import Gaussian, InputError
-from halation.calibration import Trusts, fit_trust
+from halation.calibration import Calibrators, fit_calibrator
 from halation.index import Index
 from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search, read_picture
 from halation.search._fingerprint import sha256_of
@@ -241,7 +241,7 @@ class Both:
 class TestTrust:
     @pytest.fixture
     def trusted(self, search: Search) -> Search:
-        return replace(search, trusts=Both(Sure(ambiguity=lambda sigma: "broad" if sigma > 0 else None), Sure()))  # type: ignore[arg-type]
+        return replace(search, calibrators=Both(Sure(ambiguity=lambda sigma: "broad" if sigma > 0 else None), Sure()))  # type: ignore[arg-type]
 
     def test_probabilities_and_ambiguity_come_from_the_calibration(self, trusted: Search) -> None:
         answer = trusted.text("a red dog", k=2)
@@ -252,7 +252,7 @@ class TestTrust:
     def test_nothing_matches_looks_at_as_many_as_it_was_fitted_on(self, trusted: Search) -> None:
         mean = float(np.mean([hit.score for hit in trusted.text("a red dog", k=3).hits]))
         for threshold, nothing in ((mean - 1e-3, False), (mean + 1e-3, True)):
-            asked = replace(trusted, trusts=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
+            asked = replace(trusted, calibrators=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
             for k in (1, 2, 10):  # whatever is shown
                 answer = asked.text("a red dog", k=k)
                 assert answer.nothing == nothing and len(answer.hits) == k
@@ -275,14 +275,14 @@ class TestTrust:
         assert replace(answer, nothing=True).promise is None
 
     def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
-        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
         assert dumb.text("a red dog").notes == [
             "this model cannot tell when nothing matches; it shows the nearest in any case"
         ]
         assert not trusted.text("a red dog").notes
 
     def test_of_words_it_does_not_know_it_says_that_alone(self, trusted: Search) -> None:
-        dumb = replace(trusted, trusts=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
+        dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
         answer = dumb.text("zzzzz", k=14)
         assert answer.nothing and answer.ambiguity is None is answer.within
         assert {hit.probability for hit in answer.hits} == {None}
@@ -303,8 +303,8 @@ def test_a_calibration_of_another_model_is_left_out_and_said(
 ) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run"))
     index = make_index(embed(copy, photos, tmp_path / "emb").folder, tmp_path / "index")
-    trust = fit_trust(points(np.random.default_rng(0), images=40)).trust
-    Trusts(trust, trust, "of another").save(copy / "calibration.json")
+    calibrator = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
+    Calibrators(calibrator, calibrator, "of another").save(copy / "calibration.json")
     if change == "version":
         (copy / "calibration.json").write_text('{"version": 1}')
     search = open_search(index)

@@ -12,8 +12,8 @@ import halation.search
 from halation._errors import InputError
 from halation.serve import create_app
 from halation.serve._live import Live, Searcher
-from halation.serve._observed import Observed
 from halation.serve._refusals import Refusal, without_folders
+from halation.serve._server_metrics import ServerMetrics
 from serving import WordSearch, awaited, scenes
 
 
@@ -33,7 +33,7 @@ def opened(drawn: Path) -> list[Closing]:
 
 def live_over(opened: list[Closing]) -> Live:
     following = iter(opened[1:])
-    return Live(opened[0], lambda: next(following), Observed())
+    return Live(opened[0], lambda: next(following), ServerMetrics())
 
 
 def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Closing]) -> None:
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
     def reopen() -> Searcher:
         raise InputError(f"{folder / 'items.sqlite'} cannot be read; make it again from /home/ann/all/emb")
 
-    live = Live(opened[0], reopen, Observed(), [folder])
+    live = Live(opened[0], reopen, ServerMetrics(), [folder])
     with pytest.raises(Refusal) as refusal:
         awaited(live.reload())
     assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")

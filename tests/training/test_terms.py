@@ -7,7 +7,7 @@ import torch
 
 from halation import losses, similarity, training
 from halation._errors import InputError
-from halation.encoders import Gisted, Several, SoftMaximum, best_cosine
+from halation.encoders import Gisted, MultiEmbedding, SoftMaximum, best_cosine
 from halation.similarity import Gaussian
 
 
@@ -63,7 +63,7 @@ def test_regularisers_look_at_both_sides() -> None:
     assert torch.isclose(training.KL()(s), losses.kl(images) + losses.kl(captions))
     together = torch.cat([images.mean, captions.mean])
     assert torch.isclose(training.Uniformity()(s), losses.uniformity(together))
-    sides = [Several(torch.randn(5, 2, 4), torch.randn(5, 2, 4)) for _ in range(2)]
+    sides = [MultiEmbedding(torch.randn(5, 2, 4), torch.randn(5, 2, 4)) for _ in range(2)]
     several = training.Step(sides[0], sides[1], best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
     both = losses.diversity(sides[0].residuals) + losses.diversity(sides[1].residuals)
     assert torch.isclose(training.Diversity()(several), both)
@@ -73,7 +73,7 @@ def test_regularisers_look_at_both_sides() -> None:
 def test_a_term_that_does_not_fit_the_model_says_which_head_would() -> None:
     with pytest.raises(InputError, match="take the head pvse"):
         training.Diversity()(step())
-    sides = Several(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
+    sides = MultiEmbedding(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
     several = training.Step(sides, sides, best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
     with pytest.raises(InputError, match="needs Gaussians"):
         training.KL()(several)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray
-from halation.calibration._calibration import Calibration, Kind
-from halation.calibration._judged import Judged
+from halation.calibration._judged import JudgedScores
+from halation.calibration._probability_map import Kind, ProbabilityMap
 from halation.calibration._quality import brier, brier_skill, ece
 
 __all__ = ["VARIANTS", "Before", "Choice", "Figures", "before_mixed", "choose"]
@@ -49,7 +49,7 @@ class Choice:
     said, was   held-out probabilities and labels, by name; for the reliability plot
     """
 
-    calibration: Calibration
+    calibration: ProbabilityMap
     name: str
     why: str
     figures: tuple[Figures, ...]
@@ -57,7 +57,7 @@ class Choice:
     was: BoolArray
 
 
-def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed: int = 0) -> Choice:
+def choose(judged: JudgedScores, *, top: int = 10, before: Before | None = None, seed: int = 0) -> Choice:
     """Fit Platt and isotonic, plain and relative to the query's best; keep the one with the smallest held-out Brier.
 
     Two halves by image, each measured by what the other taught, each with its own images as the gallery. A less
@@ -74,7 +74,7 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
         if before is not None:
             said.setdefault("before", []).append(before_mixed(before, measured_on, top)[there])
         for name, kind, relative in VARIANTS:
-            calibration = Calibration.fit(fitted_on, kind, relative=relative, top=top, seed=seed)
+            calibration = ProbabilityMap.fit(fitted_on, kind, relative=relative, top=top, seed=seed)
             said.setdefault(name, []).append(calibration(scores, measured_on.gallery)[there])
         was.append(matches[there])
     labels = np.concatenate(was)
@@ -82,12 +82,12 @@ def choose(judged: Judged, *, top: int = 10, before: Before | None = None, seed:
     figures = tuple(Figures.of(name, p, labels) for name, p in together.items())
     name, why = _best([row for row in figures if row.name != "before"])
     _, kind, relative = next(row for row in VARIANTS if row[0] == name)
-    final = Calibration.fit(judged, kind, relative=relative, top=top, seed=seed)
+    final = ProbabilityMap.fit(judged, kind, relative=relative, top=top, seed=seed)
     return Choice(final, name, why, figures, together, labels)
 
 
-def before_mixed(before: Before, judged: Judged, top: int) -> FloatArray:
-    """What `before` says of the candidates of `Judged.mixed`; it ranks as the scores do."""
+def before_mixed(before: Before, judged: JudgedScores, top: int) -> FloatArray:
+    """What `before` says of the candidates of `JudgedScores.mixed`; it ranks as the scores do."""
     both = [before(scores.astype(np.float64)) for scores in (judged.scores, judged.taken_out)]
     return np.concatenate([-np.sort(-np.nan_to_num(said), axis=1)[:, :top] for said in both])
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from halation._arrays import Array, FloatArray, IntArray, to_numpy
 from halation._errors import InputError
-from halation.calibration._judged import Judged
+from halation.calibration._judged import JudgedScores
 
 __all__ = ["Conformal", "Shape", "weighted_quantile"]
 
@@ -35,7 +35,7 @@ class Shape:
     scale: float = 1.0
 
     @classmethod
-    def fit(cls, judged: Judged, alpha: float = 0.1) -> Shape:
+    def fit(cls, judged: JudgedScores, alpha: float = 0.1) -> Shape:
         """The lean with the smallest sets, where for each lean the slope makes coverage alike for every uncertainty.
 
         The slope is that of a linear quantile regression of the matches' nonconformity on x at the level 1 − α.
@@ -81,7 +81,7 @@ class Conformal:
 
     >>> own = np.arange(4)
     >>> scores = np.eye(4) + 0.1
-    >>> conformal = Conformal.fit(Judged(scores, np.eye(4, dtype=bool), own, own), Shape(), alpha=0.2)
+    >>> conformal = Conformal.fit(JudgedScores(scores, np.eye(4, dtype=bool), own, own), Shape(), alpha=0.2)
     >>> conformal.rows([0.3, 0.9, 0.1]).tolist()
     [1]
     """
@@ -93,7 +93,7 @@ class Conformal:
     gallery: int
 
     @classmethod
-    def fit(cls, judged: Judged, shape: Shape, alpha: float = 0.1) -> Conformal:
+    def fit(cls, judged: JudgedScores, shape: Shape, alpha: float = 0.1) -> Conformal:
         """The reach, from images that the shape was not fitted on."""
         if not 0 < alpha < 1:
             raise InputError(f"alpha is {alpha}; it must be above 0 and below 1")
@@ -122,12 +122,12 @@ class Conformal:
         order = np.argsort(-values, kind="stable")
         return np.asarray(order[values[order] >= bound])
 
-    def sizes(self, judged: Judged) -> IntArray:
+    def sizes(self, judged: JudgedScores) -> IntArray:
         """How large the set of each query is, (q,)."""
         bound = self.bounds(judged.scores.max(axis=1), judged.uncertainty)
         return np.asarray((judged.scores >= bound[:, None]).sum(axis=1))
 
-    def covered(self, judged: Judged) -> FloatArray:
+    def covered(self, judged: JudgedScores) -> FloatArray:
         """The share of each query's matches inside its set, (q,): the mean is the coverage of a random match."""
         bound = self.bounds(judged.scores.max(axis=1), judged.uncertainty)
         inside = (judged.scores >= bound[:, None]) & judged.matches
@@ -145,7 +145,7 @@ class Conformal:
         return cls(shape, float(document["alpha"]), reach, int(document["images"]), int(document["gallery"]))
 
 
-def match_weights(judged: Judged) -> FloatArray:
+def match_weights(judged: JudgedScores) -> FloatArray:
     """(q,): what each match of a query weighs, so that every image weighs 1 in all."""
     _, group, size = np.unique(judged.query_image, return_inverse=True, return_counts=True)
     return np.asarray(1 / (size[group] * judged.matches.sum(axis=1)))

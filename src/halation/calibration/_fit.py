@@ -1,4 +1,4 @@
-"""`fit_trust`: everything of one direction from judged scores."""
+"""`fit_calibrator`: everything of one direction from judged scores."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from halation._errors import InputError
 from halation.calibration._ambiguity import Ambiguity
+from halation.calibration._calibrator import Calibrator
 from halation.calibration._choose import Before, Choice, choose
 from halation.calibration._conformal import Conformal, Shape
-from halation.calibration._judged import Judged
+from halation.calibration._judged import JudgedScores
 from halation.calibration._trials import choose_abstention, fit_abstention
-from halation.calibration._trust import Trust
 
-__all__ = ["TOP", "Fitted", "fit_trust"]
+__all__ = ["TOP", "Fitted", "fit_calibrator"]
 
 TOP = 24  # a page of hits
 _DEPTH = 10  # best scores that abstention looks at
@@ -25,12 +25,12 @@ _FEWEST = 20
 class Fitted:
     """What was fitted, and the held-out predictions behind the choice."""
 
-    trust: Trust
+    calibrator: Calibrator
     choice: Choice
 
 
-def fit_trust(
-    judged: Judged,
+def fit_calibrator(
+    judged: JudgedScores,
     *,
     top: int = TOP,
     precision: float = 0.9,
@@ -57,5 +57,7 @@ def fit_trust(
     ambiguity = (
         None if judged.uncertainty is None else Ambiguity.fit(judged.uncertainty, np.asarray(answers.sum(axis=1)))
     )
-    trust = Trust(choice.calibration, abstention, plain, conformal, ambiguity, choice.name, choice.figures, areas)
-    return Fitted(trust, choice)
+    calibrator = Calibrator(
+        choice.calibration, abstention, plain, conformal, ambiguity, choice.name, choice.figures, areas
+    )
+    return Fitted(calibrator, choice)

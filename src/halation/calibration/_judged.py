@@ -1,4 +1,4 @@
-"""`Judged`: scores of queries against a gallery, with what matches; what everything in this room is fitted on."""
+"""`JudgedScores`: scores of queries against a gallery, with what matches; what everything in this room is fitted on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from halation._errors import InputError
 from halation.calibration._candidates import best_first
 from halation.data import Direction
 
-__all__ = ["Judged"]
+__all__ = ["JudgedScores"]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedScores:
     """Queries of one direction, each with at least one match in the gallery.
 
     scores        (q, n), bigger = closer
@@ -29,7 +29,7 @@ class Judged:
     >>> import numpy as np
     >>> scores = np.array([[0.9, 0.1], [0.8, 0.3], [0.2, 0.7]])
     >>> own = np.array([0, 0, 1])
-    >>> judged = Judged(scores, own[:, None] == np.arange(2), own, np.arange(2))
+    >>> judged = JudgedScores(scores, own[:, None] == np.arange(2), own, np.arange(2))
     >>> judged.gallery, judged.positives, len(judged.of(np.array([1])))
     (2, 1.0, 1)
     """
@@ -72,22 +72,22 @@ class Judged:
         """How many items match a query, on average."""
         return float(self.matches.sum() / len(self))
 
-    def of(self, images: IntArray) -> Judged:
+    def of(self, images: IntArray) -> JudgedScores:
         """Queries and gallery of these images alone; queries that lose their last match go."""
         rows = np.flatnonzero(np.isin(self.query_image, images))
         columns = np.flatnonzero(np.isin(self.item_image, images))
         rows = rows[self.matches[np.ix_(rows, columns)].any(axis=1)]
         return self._part(rows, columns)
 
-    def asked_by(self, images: IntArray) -> Judged:
+    def asked_by(self, images: IntArray) -> JudgedScores:
         """Queries of these images alone, the gallery as it is."""
         return self.rows(np.flatnonzero(np.isin(self.query_image, images)))
 
-    def rows(self, queries: IntArray) -> Judged:
+    def rows(self, queries: IntArray) -> JudgedScores:
         """These queries alone, the gallery as it is."""
         return self._part(queries, np.arange(self.gallery))
 
-    def _part(self, rows: IntArray, columns: IntArray) -> Judged:
+    def _part(self, rows: IntArray, columns: IntArray) -> JudgedScores:
         block = np.ix_(rows, columns)
         return replace(
             self,
@@ -105,7 +105,7 @@ class Judged:
         half = len(drawn) // 2
         return np.sort(drawn[:half]), np.sort(drawn[half:])
 
-    def smaller(self, least: int, seed: int) -> list[Judged]:
+    def smaller(self, least: int, seed: int) -> list[JudgedScores]:
         """This, and what it would be with a half, a quarter and an eighth of the images, if `least` items are left."""
         generator = np.random.default_rng(seed)
         everything = np.unique(self.item_image)

@@ -11,7 +11,7 @@ from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError
 from halation.calibration._abstention import STATISTICS, Abstention
 from halation.calibration._candidates import best_first
-from halation.calibration._judged import Judged
+from halation.calibration._judged import JudgedScores
 from halation.calibration._roc import auroc
 
 __all__ = ["Trial", "choose_abstention", "fit_abstention", "trials"]
@@ -45,7 +45,7 @@ class Trial:
         return np.flatnonzero((self.alone == alone) | ~self.has_match)[: 2 * int(self.alone.sum())]
 
 
-def trials(judged: Judged, depth: int = 10, seed: int = 0) -> Trial:
+def trials(judged: JudgedScores, depth: int = 10, seed: int = 0) -> Trial:
     """Every query with its gallery, with one of its matches alone, and with all that matches or may match taken out."""
     out = judged.matches if judged.near is None else judged.matches | judged.near
     rows = np.flatnonzero((~out).sum(axis=1) >= min(depth, judged.gallery // 2))
@@ -70,7 +70,7 @@ def trials(judged: Judged, depth: int = 10, seed: int = 0) -> Trial:
 
 
 def choose_abstention(
-    judged: Judged, *, depth: int = 10, precision: float = 0.9, seed: int = 0
+    judged: JudgedScores, *, depth: int = 10, precision: float = 0.9, seed: int = 0
 ) -> tuple[Abstention, dict[str, float]]:
     """The statistic with the best AUROC on images it was not fitted on, fitted on all; and the AUROC of each.
 
@@ -93,13 +93,13 @@ def choose_abstention(
 
 
 def fit_abstention(
-    judged: Judged, statistic: str = "best score", *, depth: int = 10, precision: float = 0.9, seed: int = 0
+    judged: JudgedScores, statistic: str = "best score", *, depth: int = 10, precision: float = 0.9, seed: int = 0
 ) -> Abstention:
     """One statistic, on the gallery and on parts of it."""
     return _fit([trials(part, depth) for part in judged.smaller(10 * depth, seed)], statistic, precision)
 
 
-def _has_sigma(judged: Judged) -> bool:
+def _has_sigma(judged: JudgedScores) -> bool:
     return judged.uncertainty is not None and bool((judged.uncertainty > 0).all())
 
 

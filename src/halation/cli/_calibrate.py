@@ -11,7 +11,7 @@ import typer
 from halation.cli._console import print_line, progress_bar
 
 if TYPE_CHECKING:
-    from halation.calibration import Ambiguity, Trust
+    from halation.calibration import Ambiguity, Calibrator
     from halation.search import Calibrated
 
 __all__ = ["add_verbs"]
@@ -58,9 +58,9 @@ def report(found: Calibrated, top: int) -> str:
     """What a person reads."""
     from halation import _table
 
-    trusts = found.trusts
-    blocks = ["\n".join([f"calibrated on {trusts.data}", *(f"  {note}" for note in trusts.notes)])]
-    for title, trust in (("text → image", trusts.t2i), ("image → text", trusts.i2t)):
+    calibrators = found.calibrators
+    blocks = ["\n".join([f"calibrated on {calibrators.data}", *(f"  {note}" for note in calibrators.notes)])]
+    for title, trust in (("text → image", calibrators.t2i), ("image → text", calibrators.i2t)):
         rows = [
             [
                 f"{row.name}{' *' if row.name == trust.chosen else ''}",
@@ -79,7 +79,7 @@ def report(found: Calibrated, top: int) -> str:
     return "\n\n".join(blocks)
 
 
-def _lines(trust: Trust) -> list[str]:
+def _lines(trust: Calibrator) -> list[str]:
     calibration, abstention, conformal = trust.calibration, trust.abstention, trust.conformal
     rate = f"{calibration.positives:.1f} match on average (base rate {100 * calibration.base_rate:.2f} %)"
     power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"

@@ -9,7 +9,7 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.encoders._cca import CCA
     from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
-    from halation.encoders._embeddings import Gisted, Parts, Several
+    from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
     from halation.encoders._encoded import Encoded, cat, gather_encoded
     from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of, without_gist
     from halation.encoders._gru import BiGRU
@@ -51,15 +51,15 @@ __all__ = [
     "HubText",
     "MiniLMText",
     "Model",
+    "MultiEmbedding",
     "PCMEHead",
     "PCMEPPHead",
     "PVSEHead",
-    "Parts",
+    "PartEmbedding",
     "PartsHead",
     "PointHead",
     "PooledWords",
     "Precomputed",
-    "Several",
     "SmallConvNet",
     "SmallTransformer",
     "SoftMaximum",
@@ -104,12 +104,12 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "PCMEHead": "halation.encoders._head_pcme",
             "PCMEPPHead": "halation.encoders._head_pcmepp",
             "PVSEHead": "halation.encoders._head_pvse",
-            "Parts": "halation.encoders._embeddings",
+            "PartEmbedding": "halation.encoders._embeddings",
             "PartsHead": "halation.encoders._head_parts",
             "PointHead": "halation.encoders._head_point",
             "PooledWords": "halation.encoders._text_words",
             "Precomputed": "halation.encoders._image_precomputed",
-            "Several": "halation.encoders._embeddings",
+            "MultiEmbedding": "halation.encoders._embeddings",
             "SmallConvNet": "halation.encoders._image_small",
             "SmallTransformer": "halation.encoders._text_transformer",
             "SoftMaximum": "halation.encoders._gist",

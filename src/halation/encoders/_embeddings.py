@@ -8,17 +8,17 @@ from torch import Tensor
 
 from halation.similarity import Gaussian
 
-__all__ = ["Gisted", "Parts", "Several"]
+__all__ = ["Gisted", "MultiEmbedding", "PartEmbedding"]
 
 
-class Several(NamedTuple):
+class MultiEmbedding(NamedTuple):
     """K embeddings per item (PVSE)."""
 
     points: Tensor  # (B, K, D), of length 1
     residuals: Tensor  # (B, K, D), what attention added to the pooled vector; PVSE keeps them apart
 
 
-class Parts(NamedTuple):
+class PartEmbedding(NamedTuple):
     """Items as their parts, of length 1 each, for a scorer that looks from one item to the other (SGR, SAF)."""
 
     local: Tensor  # (B, cells, D)
@@ -28,5 +28,5 @@ class Parts(NamedTuple):
 class Gisted(NamedTuple):
     """Items in detail, as a model's own head gives them, and their gist beside it."""
 
-    detail: Gaussian | Several | Parts
+    detail: Gaussian | MultiEmbedding | PartEmbedding
     gist: Gaussian  # points of length 1

@@ -10,12 +10,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
-from halation.encoders._embeddings import Gisted, Parts, Several
+from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
 from halation.similarity import Gaussian, gather
 
 __all__ = ["Encoded", "cat", "gather_encoded", "n_items", "on_each", "rows"]
 
-Encoded = Gaussian | Several | Parts | Gisted
+Encoded = Gaussian | MultiEmbedding | PartEmbedding | Gisted
 E = TypeVar("E", bound=Encoded)
 
 
@@ -61,7 +61,7 @@ def gather_encoded(encoded: E) -> E:
         return encoded
     if isinstance(encoded, Gisted):
         return Gisted(gather_encoded(encoded.detail), gather_encoded(encoded.gist))  # type: ignore[return-value]
-    if isinstance(encoded, Parts):
+    if isinstance(encoded, PartEmbedding):
         longest = torch.tensor(encoded.local.shape[1], device=encoded.local.device)
         dist.all_reduce(longest, dist.ReduceOp.MAX)
         encoded = _widened(encoded, int(longest))
@@ -69,9 +69,9 @@ def gather_encoded(encoded: E) -> E:
 
 
 def _widened(encoded: E, cells: int) -> E:
-    if not isinstance(encoded, Parts):
+    if not isinstance(encoded, PartEmbedding):
         return encoded
     extra, mask = cells - encoded.local.shape[1], encoded.mask
     if mask is None:
         mask = encoded.local.new_ones(encoded.local.shape[:2], dtype=torch.bool)
-    return Parts(pad(encoded.local, (0, 0, 0, extra)), pad(mask, (0, extra)))  # type: ignore[return-value]
+    return PartEmbedding(pad(encoded.local, (0, 0, 0, extra)), pad(mask, (0, extra)))  # type: ignore[return-value]

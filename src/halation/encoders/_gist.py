@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation._torch import product
 from halation.data import Features, Tokens
-from halation.encoders._embeddings import Gisted, Parts, Several
+from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
 from halation.encoders._encoded import Encoded
 from halation.encoders._model import Compare, Encoder, Model
 from halation.similarity import Gaussian
@@ -27,7 +27,7 @@ _PAIRS = 4096  # looked at for the median and the quantile of a batch
 _MEMORY = 0.99  # of the running median and quantile, per step
 
 
-def detail_of(encoded: Encoded) -> Gaussian | Several | Parts:
+def detail_of(encoded: Encoded) -> Gaussian | MultiEmbedding | PartEmbedding:
     """What a model without a gist would have given."""
     return encoded.detail if isinstance(encoded, Gisted) else encoded
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from halation.data import Features
 from halation.encoders._attention import local_of, unit
-from halation.encoders._embeddings import Parts
+from halation.encoders._embeddings import PartEmbedding
 
 __all__ = ["PartsHead"]
 
@@ -30,9 +30,9 @@ class PartsHead(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
-    def forward(self, features: Features) -> Parts:
+    def forward(self, features: Features) -> PartEmbedding:
         local = self.fc(self.dropout(local_of(features, "PartsHead")))
-        return Parts(unit(local), features.mask)
+        return PartEmbedding(unit(local), features.mask)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
         """Empty: who attends to what, the scorer decides (`SGR.attentions`)."""

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation.data import Features
 from halation.encoders._attention import AttentionPool, local_of
-from halation.encoders._embeddings import Several
+from halation.encoders._embeddings import MultiEmbedding
 from halation.encoders._head_pcme import Summary, summary_of
 
 __all__ = ["PVSEHead"]
@@ -53,11 +53,11 @@ class PVSEHead(nn.Module):
         nn.init.xavier_uniform_(self.fc.weight)
         nn.init.zeros_(self.fc.bias)
 
-    def forward(self, features: Features) -> Several:
+    def forward(self, features: Features) -> MultiEmbedding:
         attended, _ = self.attention(local_of(features, "PVSEHead"), features.mask)  # (B, K, local_dim)
         residuals = self.dropout(torch.sigmoid(self.fc(attended)))
         points = self.norm(self.summary(features).unsqueeze(1) + residuals)
-        return Several(normalize(points, dim=2), residuals)
+        return MultiEmbedding(normalize(points, dim=2), residuals)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
         """What each cell weighs in each of the K points, (B, K, cells)."""

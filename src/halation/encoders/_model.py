@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._progress import Progress, silent
-from halation.encoders._embeddings import Several
+from halation.encoders._embeddings import MultiEmbedding
 from halation.encoders._encoded import Encoded, n_items, rows
 
 __all__ = ["Compare", "Encoder", "Model", "best_cosine"]
@@ -20,7 +20,7 @@ Compare = Callable[[Any, Any], Tensor]
 
 
 class Encoder(nn.Module):
-    """A backbone and a head: pictures or tokens → `Gaussian`, `Several` or `Parts`."""
+    """A backbone and a head: pictures or tokens → `Gaussian`, `MultiEmbedding` or `PartEmbedding`."""
 
     def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -72,10 +72,10 @@ class Model(nn.Module):
         return out
 
 
-def best_cosine(images: Several, captions: Several) -> Tensor:
+def best_cosine(images: MultiEmbedding, captions: MultiEmbedding) -> Tensor:
     """The largest cosine among the K × K' pairs of embeddings of two items: PVSE's score, (n_images, n_captions).
 
-    >>> one = Several(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.zeros(1, 2, 2))
+    >>> one = MultiEmbedding(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.zeros(1, 2, 2))
     >>> best_cosine(one, one)
     tensor([[1.]])
     """

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.encoders._attention import unit
-from halation.encoders._embeddings import Parts
+from halation.encoders._embeddings import PartEmbedding
 from halation.encoders._linear import linear
 from halation.encoders._sgraf_blocks import Inputs, Layout, score_blocks
 from halation.encoders._sgraf_local import local_alignments, region_attention
@@ -29,7 +29,7 @@ class _Scorer(nn.Module):
             nn.Linear(sim_dim, 1),
         )
 
-    def forward(self, images: Parts, captions: Parts) -> Tensor:
+    def forward(self, images: PartEmbedding, captions: PartEmbedding) -> Tensor:
         """images (n, regions, dim), captions (m, words, dim), each part of length 1 → scores (n, m) in (0, 1)."""
         self._check(images, captions)
         with torch.autocast(images.local.device.type, enabled=False):
@@ -47,7 +47,7 @@ class _Scorer(nn.Module):
         return scores
 
     @torch.no_grad()
-    def attentions(self, image: Parts, caption: Parts) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def attentions(self, image: PartEmbedding, caption: PartEmbedding) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Of one image and one caption: what the regions weigh, and what the words weigh.
 
         Regions: "each word" (1, words, regions), where every word looks, and "whole" (1, 1, regions). Words: "whole"
@@ -61,7 +61,7 @@ class _Scorer(nn.Module):
         }
         return regions, {"whole": self.caption_pool.weights(words)[None], **self._filtered(image, words)}
 
-    def _filtered(self, image: Parts, words: Tensor) -> dict[str, Tensor]:
+    def _filtered(self, image: PartEmbedding, words: Tensor) -> dict[str, Tensor]:
         return {}
 
     def _pairs(self, inputs: Inputs, length: int, parameters: tuple[Tensor, ...]) -> Tensor:
@@ -94,7 +94,7 @@ class _Scorer(nn.Module):
     def _note(self, statistics: Tensor) -> None:
         raise NotImplementedError
 
-    def _check(self, images: Parts, captions: Parts) -> None:
+    def _check(self, images: PartEmbedding, captions: PartEmbedding) -> None:
         for name, parts in (("images", images), ("captions", captions)):
             if parts.local.ndim != 3 or parts.local.shape[2] != self.dim:
                 raise InputError(f"{name} must be (items, cells, {self.dim}), not {tuple(parts.local.shape)}")
@@ -139,7 +139,7 @@ class SGR(_Scorer):
     pass, the rest is computed again; where few pairs carry a gradient (a hinge on the hardest negatives) only these are
     gone through, and `memory=0` is fastest.
 
-    >>> parts = Parts(unit(torch.randn(3, 5, 8)))
+    >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SGR(8, sim_dim=4, regions=5)(parts, parts).shape
     torch.Size([3, 3])
     """
@@ -188,7 +188,7 @@ class SAF(_Scorer):
     Diao et al., AAAI 2021; arguments and shapes as `SGR`. In training the batch norm takes its statistics caption by
     caption, over all images and alignments, and its running means move once per caption, as published.
 
-    >>> parts = Parts(unit(torch.randn(3, 5, 8)))
+    >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SAF(8, sim_dim=4, regions=5)(parts, parts).shape
     torch.Size([3, 3])
     """
@@ -213,7 +213,7 @@ class SAF(_Scorer):
         norm = () if self.filter_norm is None else (self.filter_norm.weight, self.filter_norm.bias)
         return (self.filter_fc.weight, self.filter_fc.bias, *norm)
 
-    def _filtered(self, image: Parts, words: Tensor) -> dict[str, Tensor]:
+    def _filtered(self, image: PartEmbedding, words: Tensor) -> dict[str, Tensor]:
         regions, parameters = image.local, self._parameters_of_pairs()
         inputs = Inputs(
             regions, self.image_pool(regions), words, self.caption_pool(words)[None], regions @ regions.transpose(1, 2)
@@ -257,7 +257,7 @@ class SAF(_Scorer):
 class SGRAF(nn.Module):
     """The mean of SGR's and SAF's scores, each with maps of its own; arguments as `SGR`.
 
-    >>> parts = Parts(unit(torch.randn(3, 5, 8)))
+    >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SGRAF(8, sim_dim=4, regions=5)(parts, parts).shape
     torch.Size([3, 3])
     """
@@ -275,12 +275,12 @@ class SGRAF(nn.Module):
         self.sgr = SGR(dim, sim_dim, steps, regions, dropout, memory // 2)
         self.saf = SAF(dim, sim_dim, regions, dropout, memory // 2)
 
-    def forward(self, images: Parts, captions: Parts) -> Tensor:
+    def forward(self, images: PartEmbedding, captions: PartEmbedding) -> Tensor:
         """images (n, regions, dim), captions (m, words, dim) → scores (n, m) in (0, 1)."""
         scores: Tensor = (self.sgr(images, captions) + self.saf(images, captions)) / 2
         return scores
 
-    def attentions(self, image: Parts, caption: Parts) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def attentions(self, image: PartEmbedding, caption: PartEmbedding) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `SGR.attentions`, of both; where a word looks is the same for both."""
         pairs = zip(self.sgr.attentions(image, caption), self.saf.attentions(image, caption), strict=True)
         regions, words = (

@@ -13,7 +13,7 @@ from typing import Any
 import halation
 from halation._errors import InputError
 from halation._files import read_json, write_text
-from halation.calibration import Trusts
+from halation.calibration import Calibrators
 from halation.data._projection import PROJECTION
 from halation.encoders._words import GLOVE_50
 from halation.export._card import model_card
@@ -61,8 +61,8 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
         _write_json(folder / "run.json", told)
         _write_json(folder / "config.json", _config(recipe, told))
         if (source / _CALIBRATION).is_file():
-            trusts = Trusts.load(source / _CALIBRATION, fingerprint(source))
-            dataclasses.replace(trusts, fingerprint=fingerprint(folder)).save(folder / _CALIBRATION)
+            calibrators = Calibrators.load(source / _CALIBRATION, fingerprint(source))
+            dataclasses.replace(calibrators, fingerprint=fingerprint(folder)).save(folder / _CALIBRATION)
         write_text(folder / "README.md", model_card(folder, recipe, told, licence, cut))
     return Path(out)
 

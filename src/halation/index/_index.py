@@ -28,7 +28,7 @@ __all__ = ["Index", "Probability"]
 Probability = Callable[..., FloatArray]
 """Scores (q, k) → probabilities that the two match, (q, k); a row holds one query's best, −inf where there is no item.
 
-One that takes `gallery` (`Trust.probability`, a `Calibration`) is told how many items were searched.
+One that takes `gallery` (`Calibrator.probability`, a `Calibration`) is told how many items were searched.
 """
 
 _QUERIES, _BANK = 1024, 10_000  # queries searched at a time; queries kept

@@ -24,11 +24,11 @@ from halation.report._explain_parts import facts_of, name_of, parts_of
 from halation.report._explain_reading import Reading, read_words
 from halation.report._explanation import Explanation, Joined
 from halation.search import Search, UnknownItem, read_picture
+from halation.search._calibrators import read_calibrators
 from halation.search._eyes import Eyes, device_here
 from halation.search._pictures import MAX_PIXELS
 from halation.search._query import read_query
 from halation.search._reader import Reader
-from halation.search._trusts import read_trusts
 from halation.training import Trained, open_run
 
 __all__ = ["Explainer", "explain", "explain_hit"]
@@ -40,7 +40,7 @@ _RELATIVE = "it depends on the query's best hit, which a pair alone does not hav
 _NOT_UNDERSTOOD = "the model knows none of these words"
 
 
-class Seen(NamedTuple):
+class EncodedImage(NamedTuple):
     """An image as it is compared; what its backbone saw, and the pixels, where it was looked at."""
 
     image: Encoded
@@ -151,7 +151,7 @@ class Explainer:
         with torch.no_grad():
             pixels = self.eyes.preprocess(picture)
             taken, side = self.eyes.look(pixels[None]), cast(Any, self.model.image)
-            seen = Seen(self.model.images(taken), side.backbone(taken), pixels)
+            seen = EncodedImage(self.model.images(taken), side.backbone(taken), pixels)
         return self._explained(seen, picture, text, name, chance, is_wanted)
 
     def stored(
@@ -166,12 +166,12 @@ class Explainer:
         is_wanted: IsWanted = always,
     ) -> Explanation:
         """The same of an image as an index keeps it, where the run cannot look at the picture, and `why` not."""
-        explained = self._explained(Seen(image), picture.convert("RGB"), text, name, chance, is_wanted)
+        explained = self._explained(EncodedImage(image), picture.convert("RGB"), text, name, chance, is_wanted)
         return replace(explained, notes=(*explained.notes, f"nothing is known of the parts of the picture: {why}"))
 
     @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
     def _explained(
-        self, seen: Seen, picture: Image.Image, text: str, name: str, chance: Chance | None, is_wanted: IsWanted
+        self, seen: EncodedImage, picture: Image.Image, text: str, name: str, chance: Chance | None, is_wanted: IsWanted
     ) -> Explanation:
         query = read_query(text, self.reader)
         reading, said = read_words(query.text, self.reader), self._read([query.text])
@@ -206,7 +206,7 @@ class Explainer:
             notes=(*query.notes, *_bounds(reading, seen)),
         )
 
-    def _cells(self, seen: Seen, asked: Encoded, score: float, is_wanted: IsWanted) -> FloatArray | None:
+    def _cells(self, seen: EncodedImage, asked: Encoded, score: float, is_wanted: IsWanted) -> FloatArray | None:
         if seen.pixels is None or seen.features is None:
             return None
         across = tiles(square(seen.features.local) or _CELLS)
@@ -226,7 +226,7 @@ class Explainer:
         scores: Tensor = self.compare(images, texts)
         return scores.float().cpu()
 
-    def _attended(self, seen: Seen, text: str, asked: Encoded, reading: Reading) -> tuple[Attended, Attended]:
+    def _attended(self, seen: EncodedImage, text: str, asked: Encoded, reading: Reading) -> tuple[Attended, Attended]:
         """Over the cells of the picture and over the words."""
         words = cast(Any, self.model.text).backbone(self.reader.tokens([text]))
         heard = self.reader.words(text)
@@ -240,18 +240,20 @@ class Explainer:
 
     def _chance(self, score: float, text: str) -> Chance:
         """As a search shows it; where the calibration is relative to a query's best hit, a pair alone has none."""
-        trusts, notes = read_trusts(self.trained.folder)
-        if trusts is None:
+        calibrators, notes = read_calibrators(self.trained.folder)
+        if calibrators is None:
             return Chance(None, notes[0] if notes else _NOT_CALIBRATED)
-        trust, search = trusts.t2i, self.search
+        calibrator, search = calibrators.t2i, self.search
         if search is not None:
             gallery, best = len(search.indexes["images"]), search.text(text, 1, "images").hits
             top = max([score, *(hit.score for hit in best)])
-            found = trust.probability([top, score], gallery)[1]
+            found = calibrator.probability([top, score], gallery)[1]
             return Chance(float(found), f"as a hit among {gallery:,} pictures")
-        if trust.calibration.lean > 0:
+        if calibrator.calibration.lean > 0:
             return Chance(None, _RELATIVE)
-        return Chance(float(trust.probability([score])[0]), f"as a hit among {trust.calibration.gallery:,} pictures")
+        return Chance(
+            float(calibrator.probability([score])[0]), f"as a hit among {calibrator.calibration.gallery:,} pictures"
+        )
 
     def _joined(self, image: Encoded, said: Encoded) -> Joined | None:
         join = self.model.compare
@@ -274,7 +276,7 @@ def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> Joined:
     return Joined(float(join(image, text)), float(detail), float(gist), float(share))
 
 
-def _bounds(reading: Reading, seen: Seen) -> Iterator[str]:
+def _bounds(reading: Reading, seen: EncodedImage) -> Iterator[str]:
     """What was not looked at, because looking at everything has no end."""
     if len(reading.words) > MOST_WORDS:
         yield (
@@ -292,9 +294,9 @@ def _array(values: Tensor) -> FloatArray:
 
 
 def _chance_of_hit(search: Search, id: str, text: str) -> Chance:  # noqa: A002
-    if search.trusts is None:
+    if search.calibrators is None:
         return Chance(None, _NOT_CALIBRATED)
-    top = search.trusts.t2i.top
+    top = search.calibrators.t2i.top
     answer = search.text(text, top, "images")
     found = [hit.probability for hit in answer.hits if hit.id == id]
     if not found or found[0] is None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from halation._arrays import FloatArray
 from halation.data import Features
-from halation.encoders import Encoded, Parts
+from halation.encoders import Encoded, PartEmbedding
 from halation.report._explain_reading import Reading
 from halation.report._explanation import Attention
 
@@ -66,7 +66,7 @@ def _given(
     if hasattr(compare, "attentions"):
         image, text = compare.attentions(*encoded)
         return Given(image, _NOTHING.format(side="image")), Given(text, _NOTHING.format(side="text"))
-    if isinstance(encoded[0], Parts):  # nothing is pooled before the scorer: it alone could tell
+    if isinstance(encoded[0], PartEmbedding):  # nothing is pooled before the scorer: it alone could tell
         silent = Given(None, _SILENT.format(what="scorer"))
         return silent, silent
     return _of_head(model.image, "image", features[0]), _of_head(model.text, "text", features[1])

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from halation import similarity
-from halation.encoders import Encoded, Several, best_cosine
+from halation.encoders import Encoded, MultiEmbedding, best_cosine
 from halation.report._explanation import Part
 from halation.similarity import Gaussian, match_probability
 from halation.training import Learnt, Recipe
@@ -43,7 +43,7 @@ def name_of(compare: Any) -> str:
 
 def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: Learnt) -> dict[str, float]:
     """What is known beside the score: σ of both sides, PCME's own match probability."""
-    if isinstance(image, Several) and isinstance(text, Several):
+    if isinstance(image, MultiEmbedding) and isinstance(text, MultiEmbedding):
         best = int(_cosines(image, text).flatten().argmax())
         return {"best embedding of the image": 1 + best // text.points.shape[1],
                 "best embedding of the text": 1 + best % text.points.shape[1]}  # fmt: skip
@@ -93,11 +93,11 @@ def _cosine(image: Gaussian, text: Gaussian) -> Named:
     return [("cosine", value, "μ_image · μ_text / (‖μ_image‖ ‖μ_text‖)")]
 
 
-def _best(image: Several, text: Several) -> Named:
+def _best(image: MultiEmbedding, text: MultiEmbedding) -> Named:
     return [("best cosine", _cosines(image, text).max(), "the largest among the embeddings of both")]
 
 
-def _cosines(image: Several, text: Several) -> Tensor:
+def _cosines(image: MultiEmbedding, text: MultiEmbedding) -> Tensor:
     a, b = image.points[0].double(), text.points[0].double()
     return cosine_similarity(a[:, None], b[None], dim=2)  # (K, K')
 

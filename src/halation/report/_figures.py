@@ -10,7 +10,7 @@ from halation.report._facts import Absent, Facts, Line, Reliabilities, Training
 from halation.report._head import WAYS
 from halation.report._svg import Axes, bars, histograms, lines
 
-__all__ = ["absent", "agreement", "curves", "figure", "trust"]
+__all__ = ["absent", "agreement", "calibrator", "curves", "figure"]
 
 _FIFTHS = ("lowest σ", "2", "3", "4", "highest σ")
 
@@ -78,7 +78,7 @@ def _grouped(training: Iterable[Sequence[Line]]) -> dict[str, list[Line]]:
     return groups
 
 
-def trust(facts: Facts) -> Markup:
+def calibrator(facts: Facts) -> Markup:
     """Can it be believed? Reliability, and σ."""
     parts: list[Markup] = []
     drawn = [_reliability(direction, found) for direction, found in facts.reliability.items()]
@@ -111,7 +111,7 @@ def trust(facts: Facts) -> Markup:
             )
             small.append(figure(title, drawing, [(one.name, one.run) for one in rows], note))
         parts.append(tag("div", small, class_="figures"))
-    return tag("section", tag("h2", "Trust"), parts, id="trust")
+    return tag("section", tag("h2", "Calibrator"), parts, id="trust")
 
 
 def _missing(facts: Facts) -> list[Markup]:

@@ -14,7 +14,7 @@ from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded, Gisted, Several, detail_of
+from halation.encoders import Encoded, Gisted, MultiEmbedding, detail_of
 from halation.evaluation import Report, compare, evaluate
 from halation.evaluation._report import DIRECTIONS
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
@@ -23,9 +23,9 @@ from halation.report._map import Clouds, make_map
 from halation.report._marks import knows
 from halation.report._picks import agreement, galleries
 from halation.report._rankings import Row, query
+from halation.report._reliability import reliabilities
 from halation.report._sigma import certain, fifths, spread
 from halation.report._training import training_of
-from halation.report._trust import reliabilities
 from halation.semantics import Corpus, Semantics
 from halation.similarity import Gaussian
 from halation.training import Run, Trained, open_run
@@ -241,7 +241,7 @@ def _clouds(one: Measured) -> Clouds | Absent:
     notes = (
         ("the items in detail: the gist beside them has a space of its own",) if isinstance(one.images, Gisted) else ()
     )
-    if isinstance(images, Several) and isinstance(captions, Several):
+    if isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding):
         notes = (*notes, "this model gives several points an item; each is shown at their mean")
         return Clouds(images.points.mean(1).numpy(), captions.points.mean(1).numpy(), notes=notes)
     if not isinstance(images, Gaussian) or not isinstance(captions, Gaussian):

@@ -12,7 +12,7 @@ from halation.report._cards import certain_items, disagreements, galleries
 from halation.report._data import page_data
 from halation.report._explore import joint_map, one_query, sentence
 from halation.report._facts import Facts
-from halation.report._figures import curves, trust
+from halation.report._figures import calibrator, curves
 from halation.report._head import headline, measures
 
 __all__ = ["page"]
@@ -23,7 +23,7 @@ _NAV = (
     ("top", "Verdict"),
     ("measures", "Measures"),
     ("curves", "Curves"),
-    ("trust", "Trust"),
+    ("trust", "Calibrator"),
     ("disagreement", "Disagreement"),
     ("galleries", "Best and worst"),
     ("certain", "Certainty"),
@@ -67,7 +67,7 @@ def _sections(facts: Facts) -> list[Markup]:
         headline(facts),
         measures(facts),
         curves(facts),
-        trust(facts),
+        calibrator(facts),
         disagreements(facts),
         galleries(facts),
         certain_items(facts),

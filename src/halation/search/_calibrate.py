@@ -10,7 +10,7 @@ import numpy as np
 
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
-from halation.calibration import Ambiguity, Fitted, Trusts, fit_trust, reliability_plot
+from halation.calibration import Ambiguity, Calibrators, Fitted, fit_calibrator, reliability_plot
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
 from halation.search._fingerprint import fingerprint
@@ -29,7 +29,7 @@ _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text
 class Calibrated:
     """What `calibrate_run` found: what a run keeps, and what it was chosen by."""
 
-    trusts: Trusts
+    calibrators: Calibrators
     fitted: dict[Direction, Fitted]
     before: str  # what one would have said without calibration
 
@@ -77,17 +77,17 @@ def calibrate_run(
     fitted: dict[Direction, Fitted] = {}
     for done, (direction, own) in enumerate(judged.items()):
         progress("calibrating", done, 2)
-        fitted[direction] = fit_trust(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
+        fitted[direction] = fit_calibrator(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
     if close is not None and judged["t2i"].uncertainty is not None:
         fitted["t2i"] = _by_what_is_typed(fitted["t2i"], trained, dataset, seed)
         notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
-    both, mark = (fitted["t2i"].trust, fitted["i2t"].trust), fingerprint(trained.folder)
-    trusts = Trusts(*both, mark, name, tuple(notes), image_marks(dataset))
-    found = Calibrated(trusts, fitted, before)
+    both, mark = (fitted["t2i"].calibrator, fitted["i2t"].calibrator), fingerprint(trained.folder)
+    calibrators = Calibrators(*both, mark, name, tuple(notes), image_marks(dataset))
+    found = Calibrated(calibrators, fitted, before)
     if write:
-        trusts.save(trained.folder / "calibration.json")
+        calibrators.save(trained.folder / "calibration.json")
         found.plot(trained.folder / "reliability.png")
     return found
 
@@ -101,7 +101,7 @@ def _by_what_is_typed(fitted: Fitted, trained: Trained, dataset: Dataset, seed: 
     parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
     sigma = [towers.captions(part).uncertainty().numpy() for part in parts]
     ambiguity = Ambiguity.fit(np.concatenate(sigma), covers)
-    return replace(fitted, trust=replace(fitted.trust, ambiguity=ambiguity))
+    return replace(fitted, calibrator=replace(fitted.calibrator, ambiguity=ambiguity))
 
 
 def image_marks(dataset: Dataset) -> tuple[str, ...]:

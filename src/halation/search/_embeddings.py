@@ -15,7 +15,7 @@ import torch
 from halation._errors import InputError
 from halation._files import read_json
 from halation.search._answers import Side
-from halation.search._entries import Place
+from halation.search._entries import PictureLocation
 from halation.search._fingerprint import sha256_of
 from halation.search._journal import JOURNAL, Journal, read_journal
 from halation.similarity import Gaussian
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
     id: str
     captions: tuple[str, ...]
-    place: Place | None
+    place: PictureLocation | None
     part: int
     row: int
 
@@ -55,7 +55,7 @@ class Embedded:
             for line in lines:
                 row = json.loads(line)
                 place = row.get("place")
-                yield Record(row["id"], tuple(row["captions"]), Place(*place) if place else None, *row["at"])
+                yield Record(row["id"], tuple(row["captions"]), PictureLocation(*place) if place else None, *row["at"])
 
     def blocks(self, size: int = 4096) -> Iterator[tuple[list[Record], Gaussian]]:
         """Records and their Gaussians, `size` at a time, read from the memory-mapped files."""

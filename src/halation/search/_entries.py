@@ -18,7 +18,7 @@ from halation.search._answers import Side
 
 __all__ = [
     "Entry",
-    "Place",
+    "PictureLocation",
     "Source",
     "file_of",
     "in_utf8",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class Place(NamedTuple):
+class PictureLocation(NamedTuple):
     """Where a picture lies: a file below a root, or a stretch of a tar file below it."""
 
     root: int
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     id: str
     stamp: str
     captions: tuple[str, ...] = ()
-    place: Place | None = None
+    place: PictureLocation | None = None
     row: tuple[int, int] | None = None  # of its features: which store, which row
 
 
@@ -88,7 +88,7 @@ class Source:
         return Features(torch.cat([part.pooled for part in parts]), torch.cat(local) if local else None)
 
 
-def read_place(roots: Sequence[Path], place: Place) -> Path | bytes:
+def read_place(roots: Sequence[Path], place: PictureLocation) -> Path | bytes:
     """The file of a picture, or its bytes where it lies inside a tar file; an InputError where it leaves its root."""
     path = file_of(roots, place)
     if place.offset < 0:
@@ -98,7 +98,7 @@ def read_place(roots: Sequence[Path], place: Place) -> Path | bytes:
         return file.read(place.size)
 
 
-def file_of(roots: Sequence[Path], place: Place) -> Path:
+def file_of(roots: Sequence[Path], place: PictureLocation) -> Path:
     """The file a place is in, links followed: an InputError where it leaves its root or does not exist.
 
     Strings, not paths, within: every hit of every search comes through here.

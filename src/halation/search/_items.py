@@ -12,7 +12,7 @@ from urllib.request import pathname2url
 
 from halation._errors import InputError
 from halation.search._answers import Side
-from halation.search._entries import Place
+from halation.search._entries import PictureLocation
 
 __all__ = ["Items", "Known", "write_items"]
 
@@ -24,7 +24,7 @@ class Known(NamedTuple):
 
     id: str
     captions: tuple[str, ...] = ()
-    place: Place | None = None
+    place: PictureLocation | None = None
     uncertainty: float | None = None
 
 
@@ -84,5 +84,5 @@ class Items:
 
 
 def _known(row: tuple[object, ...]) -> Known:
-    place = None if row[2] is None else Place(*row[2:6])  # type: ignore[arg-type]
+    place = None if row[2] is None else PictureLocation(*row[2:6])  # type: ignore[arg-type]
     return Known(str(row[0]), tuple(json.loads(str(row[1]))), place, row[6])  # type: ignore[arg-type]

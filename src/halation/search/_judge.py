@@ -9,7 +9,7 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.calibration import Before, Judged
+from halation.calibration import Before, JudgedScores
 from halation.calibration._logistic import sigmoid
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded
@@ -32,7 +32,7 @@ _FIRST = "at the recipe's first scale and shift (the run did not keep what it le
 
 def judge(
     trained: Trained, dataset: Dataset, near: BoolArray | None = None, *, progress: Progress = silent
-) -> dict[Direction, Judged]:
+) -> dict[Direction, JudgedScores]:
     """Both directions of a split. near (n_images, n_captions): what `near_ones` gives."""
     images, captions = trained.encode(dataset, progress=progress)
     scores: FloatArray = trained.model.all_scores(images, captions, progress=progress).numpy()
@@ -51,7 +51,7 @@ def judged(
     *,
     most: int | None = None,
     seed: int = 0,
-) -> Judged:
+) -> JudgedScores:
     """One direction of scores (n_images, n_captions) that are there already; near likewise.
 
     encoded   what asks, for its σ
@@ -64,7 +64,7 @@ def judged(
         asked = np.sort(np.random.default_rng(seed).choice(asked, most, replace=False))
     words = direction == "t2i"
     sigma = encoded.uncertainty().numpy() if isinstance(encoded, Gaussian) and not encoded.is_point else None
-    return Judged(
+    return JudgedScores(
         np.ascontiguousarray(scores.T[asked]) if words else scores[asked],
         dataset.truth.positives(direction, asked),
         (own if words else each)[asked],

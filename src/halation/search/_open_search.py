@@ -10,12 +10,12 @@ from halation._errors import InputError
 from halation._files import read_json
 from halation.index import Index
 from halation.search._answers import Side
+from halation.search._calibrators import read_calibrators
 from halation.search._fingerprint import fingerprint, sha256_of
 from halation.search._items import Items
 from halation.search._make_index import ABOUT, FORMAT, ITEMS
 from halation.search._search import Search
 from halation.search._towers import Towers
-from halation.search._trusts import read_trusts
 from halation.training import Trained, open_run
 
 __all__ = ["open_search"]
@@ -39,7 +39,7 @@ def open_search(
         )
     towers = Towers(trained, backbone or said["backbone"])
     towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    trusts, notes = read_trusts(trained.folder, mark)
+    calibrators, notes = read_calibrators(trained.folder, mark)
     while True:
         try:
             indexes, items = _loaded(root / said["data"], said)
@@ -50,10 +50,10 @@ def open_search(
         else:
             break
     about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
-    about |= {"run": str(trained.folder), "calibrated": trusts is not None, "data": said["data"]}
+    about |= {"run": str(trained.folder), "calibrated": calibrators is not None, "data": said["data"]}
     about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), trusts, about)
+    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), calibrators, about)
 
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:

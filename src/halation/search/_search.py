@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError, MissingExtra, one_of
-from halation.calibration import Trust, Trusts
+from halation.calibration import Calibrator, Calibrators
 from halation.index import Index
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
 from halation.search._entries import file_of, plain, read_place
@@ -47,7 +47,7 @@ class Search:
     indexes: dict[Side, Index]
     known: Items
     roots: tuple[Path, ...]
-    trusts: Trusts | None
+    calibrators: Calibrators | None
     about: dict[str, Any]
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
@@ -58,7 +58,9 @@ class Search:
         encoded = self.towers.captions([read.text])
         if read.understood:
             return self._answer(query, encoded, "captions", side, k, read.notes, start)
-        unjudged = replace(self, trusts=None, about={**self.about, "notes": []})  # nothing was fitted on such words
+        unjudged = replace(
+            self, calibrators=None, about={**self.about, "notes": []}
+        )  # nothing was fitted on such words
         answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
         return replace(answer, nothing=True)
 
@@ -139,14 +141,16 @@ class Search:
             raise InputError(f"k is {k}; ask for 1 or more")
         encoded_at = time.perf_counter()
         uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
-        index, trust = self.indexes[side], self._trust(asked, side)
-        ids, scores = _nearest(index, encoded, max(k, 0 if trust is None else trust.depth), by_own=asked == side)
-        said = judged(trust, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
+        index, calibrator = self.indexes[side], self._trust(asked, side)
+        ids, scores = _nearest(
+            index, encoded, max(k, 0 if calibrator is None else calibrator.depth), by_own=asked == side
+        )
+        said = judged(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
         if not ids:
             notes = [*notes, "the index is empty"]
-        if self.trusts is None and asked != side:
+        if self.calibrators is None and asked != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
-        if trust is None and any(later > score for score, later in pairwise(scores[:k])):
+        if calibrator is None and any(later > score for score, later in pairwise(scores[:k])):
             notes = [*notes, _REORDERED]
         hits, more = self._hits(side, ids[:k], scores, said.probabilities)
         done = time.perf_counter()
@@ -191,16 +195,16 @@ class Search:
                 return side, known
         raise UnknownItem(f"there is no item {id!r} in this index")
 
-    def _trust(self, asked: Side, side: Side) -> Trust | None:
-        if self.trusts is None or asked == side:
+    def _trust(self, asked: Side, side: Side) -> Calibrator | None:
+        if self.calibrators is None or asked == side:
             return None  # how alike two pictures are was never judged
-        return self.trusts.t2i if asked == "captions" else self.trusts.i2t
+        return self.calibrators.t2i if asked == "captions" else self.calibrators.i2t
 
     def _ambiguity(self, asked: Side, uncertainty: float | None) -> Literal["specific", "ordinary", "broad"] | None:
-        if self.trusts is None:
+        if self.calibrators is None:
             return None
-        trust = self.trusts.t2i if asked == "captions" else self.trusts.i2t
-        word = None if trust.ambiguity is None else trust.ambiguity(uncertainty)
+        calibrator = self.calibrators.t2i if asked == "captions" else self.calibrators.i2t
+        word = None if calibrator.ambiguity is None else calibrator.ambiguity(uncertainty)
         return cast(Literal["specific", "ordinary", "broad"] | None, word)
 
     def __repr__(self) -> str:

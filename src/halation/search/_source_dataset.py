@@ -10,7 +10,7 @@ from halation._errors import InputError
 from halation.data import Dataset, FeatureStore, open_dataset
 from halation.data._layouts import recognise, resolve_split
 from halation.search._answers import Side
-from halation.search._entries import Entry, Place, Source, plain, stamp_of, stamp_of_file
+from halation.search._entries import Entry, PictureLocation, Source, plain, stamp_of, stamp_of_file
 from halation.training import Trained
 
 __all__ = ["dataset_source"]
@@ -83,7 +83,7 @@ def _stamp_of_features(store: FeatureStore) -> str:
     return "features " + " ".join(stamp_of_file(Path(file)) if file else "" for file in files)
 
 
-def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[Place | None, str]:
+def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[PictureLocation | None, str]:
     """Where a picture lies, and its stamp; pictures beside the dataset's folder get a root of their own."""
     if dataset.photos is None:
         return None, "none"
@@ -92,4 +92,4 @@ def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[Place | Non
     number = next((n for n, root in enumerate(roots) if real.is_relative_to(root)), len(roots))
     if number == len(roots):
         roots.append(real.parent)
-    return Place(number, real.relative_to(roots[number]).as_posix()), stamp_of_file(path)
+    return PictureLocation(number, real.relative_to(roots[number]).as_posix()), stamp_of_file(path)

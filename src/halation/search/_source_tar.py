@@ -15,7 +15,7 @@ from typing import Any
 from halation._errors import InputError
 from halation.data._layouts import inside
 from halation.search._answers import Side
-from halation.search._entries import Entry, Place, Source, one_line, plain, stamp_of
+from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of
 from halation.search._pictures import SUFFIXES
 
 __all__ = ["tar_source"]
@@ -43,7 +43,7 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
                 problems.append((called, f"{shard}: {member.name} comes twice; the first is kept"))
                 continue
             texts = said.get(key, ())
-            place = Place(0, shard.name, member.offset_data, member.size)
+            place = PictureLocation(0, shard.name, member.offset_data, member.size)
             images[called] = Entry(called, f"{member.size}-{member.mtime}-{member.offset_data}", texts, place)
             for k, text in enumerate(texts):
                 captions[f"{called}#{k}"] = Entry(f"{called}#{k}", stamp_of(text), (text,))

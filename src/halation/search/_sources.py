@@ -11,7 +11,7 @@ from halation._errors import InputError, one_of
 from halation._files import read_jsonl, read_lines
 from halation.data._layouts import inside, recognise
 from halation.search._answers import Side
-from halation.search._entries import Entry, Place, Source, one_line, plain, stamp_of, stamp_of_file, unique
+from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of, stamp_of_file, unique
 from halation.search._pictures import SUFFIXES
 from halation.search._source_dataset import dataset_source
 from halation.search._source_tar import tar_source
@@ -100,7 +100,7 @@ def _pictures(folder: Path) -> Source:
         if path.is_symlink() and not _stays(path, root):
             problems.append((plain(name), f"{path} is a link that leaves {root}; only what lies below it is read"))
         else:
-            entries.append(Entry(name, stamp_of_file(path), place=Place(0, name)))
+            entries.append(Entry(name, stamp_of_file(path), place=PictureLocation(0, name)))
     if not entries:
         raise InputError(f"{folder} holds no picture ({', '.join(sorted(SUFFIXES))}), .tar shard or known dataset")
     return Source(str(folder), (root,), {"images": entries}, tuple(problems))
@@ -161,7 +161,7 @@ def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Pa
         below = inside(name, place)
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
-    return Entry(called, stamp_of_file(path), said, Place(0, below))
+    return Entry(called, stamp_of_file(path), said, PictureLocation(0, below))
 
 
 def _id_of(row: dict[str, Any], place: str) -> str | None:

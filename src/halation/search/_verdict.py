@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from halation.calibration import Trust
+from halation.calibration import Calibrator
 
 __all__ = ["CANNOT_TELL", "Verdict", "judged"]
 
@@ -28,7 +28,7 @@ class Verdict:
 
 
 def judged(
-    trust: Trust | None,
+    calibrator: Calibrator | None,
     scores: Sequence[float],
     gallery: int,
     uncertainty: float | None,
@@ -41,24 +41,24 @@ def judged(
     reordered   the order is corrected for hubs: the scores need not fall. All was fitted on scores as they are and in
                 their own order, so that is how they are judged; what speaks of "the first so many" is left out
     """
-    if trust is None or not scores:
+    if calibrator is None or not scores:
         return Verdict([None] * len(scores), nothing=not scores)
     best_first = sorted(scores, reverse=True)
-    fitted = [float(p) for p in trust.probability(scores, gallery)[: trust.top]]
-    nothing = trust.nothing_matches(best_first, gallery, uncertainty)
-    within = None if reordered else trust.within(best_first, gallery, uncertainty)
-    silent = None if nothing else _REORDERED if reordered else trust.no_promise(gallery)
-    below = f"probabilities were calibrated on the {trust.top} best hits; those below have none"
+    fitted = [float(p) for p in calibrator.probability(scores, gallery)[: calibrator.top]]
+    nothing = calibrator.nothing_matches(best_first, gallery, uncertainty)
+    within = None if reordered else calibrator.within(best_first, gallery, uncertainty)
+    silent = None if nothing else _REORDERED if reordered else calibrator.no_promise(gallery)
+    below = f"probabilities were calibrated on the {calibrator.top} best hits; those below have none"
     notes = [
-        below if min(shown, len(scores)) > trust.top else None,
-        None if trust.can_tell(len(scores), uncertainty) else CANNOT_TELL,
-        trust.note(gallery),
+        below if min(shown, len(scores)) > calibrator.top else None,
+        None if calibrator.can_tell(len(scores), uncertainty) else CANNOT_TELL,
+        calibrator.note(gallery),
         silent,
     ]
     return Verdict(
         [*fitted, *[None] * (len(scores) - len(fitted))],
         nothing,
         within,
-        None if within is None else 1 - trust.conformal.alpha,
+        None if within is None else 1 - calibrator.conformal.alpha,
         [note for note in notes if note],
     )

@@ -18,11 +18,11 @@ from halation._errors import HalationError
 from halation.serve._gate import Gate
 from halation.serve._live import Live, Searcher, opener
 from halation.serve._measures import Gauge
-from halation.serve._observed import Observed
 from halation.serve._page import page_router
 from halation.serve._refusals import Refusal, refused
 from halation.serve._routes import Service, in_words
 from halation.serve._schemas import Problem
+from halation.serve._server_metrics import ServerMetrics
 from halation.serve._settings import ServeSettings
 
 __all__ = ["create_app"]
@@ -39,7 +39,7 @@ def create_app(
     `run` is the model's folder, where it is not where the index says. Any ASGI server can run the result; `serve`
     does it with timeouts, signals and a graceful end.
     """
-    settings, observed = settings or ServeSettings(), Observed()
+    settings, observed = settings or ServeSettings(), ServerMetrics()
     if isinstance(search, str | os.PathLike):
         folders = [Path(folder) for folder in (search, run) if folder is not None]
         reopen = opener(folders[0], None if run is None else Path(run))
@@ -74,7 +74,7 @@ def create_app(
     return app
 
 
-def _answer_errors(app: FastAPI, live: Live, observed: Observed) -> None:
+def _answer_errors(app: FastAPI, live: Live, observed: ServerMetrics) -> None:
     """Every error is `{"error": a sentence}`."""
 
     async def turned_away(_: Request, error: Exception) -> JSONResponse:

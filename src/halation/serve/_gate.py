@@ -17,9 +17,9 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from halation.serve._observed import Observed
 from halation.serve._rates import Rates, client_key
 from halation.serve._refusals import Refusal, refused
+from halation.serve._server_metrics import ServerMetrics
 from halation.serve._settings import ServeSettings, is_loopback
 from halation.serve._workers import ClientGone
 
@@ -53,7 +53,7 @@ def session_value(token: str) -> str:
 class Gate:
     """Host, origin, rate, token, size and time of every request; headers, errors and counts of every answer."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, observed: Observed) -> None:
+    def __init__(self, app: ASGIApp, settings: ServeSettings, observed: ServerMetrics) -> None:
         self.app, self.settings, self.observed = app, settings, observed
         known = settings.allowed_hosts
         # None: whatever name leads here; asked for a token, a page of somebody else gets nothing by it

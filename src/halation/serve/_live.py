@@ -14,8 +14,8 @@ from PIL.Image import Image
 
 from halation._errors import HalationError
 from halation.search import Answer, Item
-from halation.serve._observed import Observed
 from halation.serve._refusals import Refusal, without_folders
+from halation.serve._server_metrics import ServerMetrics
 
 __all__ = ["Live", "Searcher", "opener"]
 
@@ -52,7 +52,7 @@ class Live:
         self,
         search: Searcher,
         reopen: Callable[[], Searcher] | None,
-        observed: Observed,
+        observed: ServerMetrics,
         opened: Sequence[Path] = (),
     ) -> None:
         self.current, self.generation = search, 1

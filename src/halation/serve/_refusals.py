@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 
-from halation.serve._observed import Observed
+from halation.serve._server_metrics import ServerMetrics
 
 __all__ = ["Refusal", "refused", "without_folders"]
 
@@ -28,7 +28,7 @@ class Refusal(HTTPException):
         return str(self.detail)
 
 
-def refused(refusal: Refusal, observed: Observed) -> JSONResponse:
+def refused(refusal: Refusal, observed: ServerMetrics) -> JSONResponse:
     """A refusal as the client sees it, counted."""
     observed.refused.add(refusal.reason)
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)

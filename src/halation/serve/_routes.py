@@ -16,9 +16,9 @@ from halation.serve import _schemas as schemas
 from halation.serve._gate import COOKIE, same_secret, session_value
 from halation.serve._live import Live, Searcher
 from halation.serve._measures import CONTENT_TYPE
-from halation.serve._observed import Observed
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
 from halation.serve._refusals import Refusal, without_folders
+from halation.serve._server_metrics import ServerMetrics
 from halation.serve._settings import ServeSettings
 from halation.serve._why import Why, WhyQuery, explained
 from halation.serve._workers import Room, Workers
@@ -39,7 +39,7 @@ class Service:
     explain: a search need not wait for them.
     """
 
-    def __init__(self, live: Live, settings: ServeSettings, observed: Observed) -> None:
+    def __init__(self, live: Live, settings: ServeSettings, observed: ServerMetrics) -> None:
         self.live, self.settings, self.observed = live, settings, observed
         self.searchers = Workers(settings.workers, settings.queue, settings.timeout, "search")
         self.painters = Workers(2, 4 * settings.queue, settings.timeout, "pictures")

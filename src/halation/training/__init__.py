@@ -9,7 +9,8 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.training._adamp import AdamP
     from halation.training._build import build_loader, build_model, build_objective, frozen_backbone, open_split
-    from halation.training._loop import Place, train
+    from halation.training._collapse import TrainingStopped
+    from halation.training._loop import TrainState, train
     from halation.training._objective import Learnt, Objective
     from halation.training._processes import Processes, processes
     from halation.training._recipe import Recipe
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from halation.training._toml import parse_recipe, read_recipe, to_toml
     from halation.training._train import Trained, open_run, train_recipe
     from halation.training._validate import Validation, encode, measure
-    from halation.training._watch import TrainingStopped
 
 __all__ = [
     "CSD",
@@ -47,7 +47,6 @@ __all__ = [
     "InfoNCE",
     "Learnt",
     "Objective",
-    "Place",
     "Processes",
     "Recipe",
     "Run",
@@ -57,6 +56,7 @@ __all__ = [
     "SoftContrastive",
     "Spread",
     "Step",
+    "TrainState",
     "Trained",
     "TrainingStopped",
     "Triplet",
@@ -92,7 +92,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "InfoNCE": "halation.training._terms",
             "Learnt": "halation.training._objective",
             "Objective": "halation.training._objective",
-            "Place": "halation.training._loop",
+            "TrainState": "halation.training._loop",
             "Processes": "halation.training._processes",
             "Recipe": "halation.training._recipe",
             "Run": "halation.training._run",
@@ -103,7 +103,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Spread": "halation.training._terms",
             "Step": "halation.training._terms",
             "Trained": "halation.training._train",
-            "TrainingStopped": "halation.training._watch",
+            "TrainingStopped": "halation.training._collapse",
             "Triplet": "halation.training._terms",
             "Uniformity": "halation.training._terms",
             "Validation": "halation.training._validate",

@@ -13,15 +13,15 @@ import torch
 from halation._progress import Progress, silent
 from halation.data import Batches, Dataset, Loader
 from halation.training._board import Board
+from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, alike
 from halation.training._learner import Learner
 from halation.training._objective import Objective
 from halation.training._processes import Processes
 from halation.training._run import Run
 from halation.training._settings import Settings
 from halation.training._validate import measure, to_device
-from halation.training._watch import Seen, TrainingStopped, Watch, alike
 
-__all__ = ["Place", "Tell", "quiet", "train"]
+__all__ = ["Tell", "TrainState", "quiet", "train"]
 
 _PRECISION = {"float32": None, "bfloat16": torch.bfloat16}
 _LOG_EVERY = 50  # steps
@@ -35,7 +35,7 @@ def quiet(line: str) -> None:
 
 
 @dataclass
-class Place:
+class TrainState:
     """How far a run has come: what a checkpoint remembers beside the weights."""
 
     epoch: int = 0
@@ -71,7 +71,7 @@ def train(
     margin: float | None = None,
     progress: Progress = silent,
     tell: Tell = quiet,
-) -> Place:
+) -> TrainState:
     """Train until the epochs are over or nothing gets better; the best weights are in the run's folder.
 
     A run that was killed goes on from its last checkpoint and ends with the same weights: what a step sees and draws
@@ -81,7 +81,7 @@ def train(
     learner = Learner(objective.to(here.device), settings, settings.epochs * -(-len(batches) // settings.accumulate))
     place = _restored(run, learner, here)
     wrapped = here.wrap(objective)
-    watch = Watch(dev_loader.dataset.truth, margin)
+    watch = CollapseDetector(dev_loader.dataset.truth, margin)
     board = Board(run.folder if here.first else None, place.epoch * len(batches) + place.step)
     while place.epoch < settings.epochs and not _patience_is_over(place, settings):
         began = time.perf_counter()
@@ -124,8 +124,8 @@ def _end_of_epoch(
     settings: Settings,
     run: Run,
     here: Processes,
-    place: Place,
-    watch: Watch,
+    place: TrainState,
+    watch: CollapseDetector,
     losses: Mapping[str, float],
     tell: Tell,
     board: Board,
@@ -151,7 +151,7 @@ def _end_of_epoch(
         )
         hits = {side: summary[f"R@10 {side}"] / 100 for side in ("i2t", "t2i")}
         try:
-            view = Seen(place.epoch, hits, alike(seen.images), losses, place.last_loss)
+            view = ValidationStats(place.epoch, hits, alike(seen.images), losses, place.last_loss)
             place.at_chance = watch.validation(view, place.at_chance)
         except TrainingStopped as stopped:
             problem = str(stopped)
@@ -174,19 +174,21 @@ def _batches(dataset: Dataset, settings: Settings, here: Processes) -> Batches:
     )
 
 
-def _restored(run: Run, learner: Learner, here: Processes) -> Place:
+def _restored(run: Run, learner: Learner, here: Processes) -> TrainState:
     facts = run.restore(learner)
     if here.first:
         run.cut_log(facts)
-    return Place() if facts is None else Place(**{name: facts[name] for name in Place.__dataclass_fields__})
+    return (
+        TrainState() if facts is None else TrainState(**{name: facts[name] for name in TrainState.__dataclass_fields__})
+    )
 
 
-def _checkpoint(run: Run, learner: Learner, place: Place, seconds: float) -> None:
+def _checkpoint(run: Run, learner: Learner, place: TrainState, seconds: float) -> None:
     place.seconds += seconds
     run.checkpoint(learner, vars(place))
 
 
-def _patience_is_over(place: Place, settings: Settings) -> bool:
+def _patience_is_over(place: TrainState, settings: Settings) -> bool:
     return bool(settings.patience) and place.epoch - 1 - place.best_epoch >= settings.patience
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from halation import losses
 from halation._errors import InputError
-from halation.encoders import Encoded, Several, SoftMaximum, detail_of, members_of
+from halation.encoders import Encoded, MultiEmbedding, SoftMaximum, detail_of, members_of
 from halation.similarity import Gaussian, keyed_noise
 from halation.training._memory import Memory
 
@@ -323,8 +323,8 @@ class MMD(nn.Module):
         return losses.mmd(images.points, captions.points)
 
 
-def _several(step: Step) -> tuple[Several, Several]:
+def _several(step: Step) -> tuple[MultiEmbedding, MultiEmbedding]:
     images, captions = detail_of(step.images), detail_of(step.captions)
-    if not (isinstance(images, Several) and isinstance(captions, Several)):
+    if not (isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding)):
         raise InputError("this loss needs several embeddings an item; take the head pvse")
     return images, captions

@@ -20,14 +20,14 @@ from halation.data._projection import PROJECTION
 from halation.encoders import Encoded, Model, Vocabulary, without_gist
 from halation.evaluation import evaluate
 from halation.training._build import build_loader, build_model, build_objective, open_split
-from halation.training._loop import Place, Tell, quiet, train
+from halation.training._collapse import TrainingStopped
+from halation.training._loop import Tell, TrainState, quiet, train
 from halation.training._objective import Learnt
 from halation.training._processes import processes
 from halation.training._recipe import Recipe
 from halation.training._run import Run
 from halation.training._toml import read_recipe, to_toml
 from halation.training._validate import encode
-from halation.training._watch import TrainingStopped
 
 __all__ = ["PROJECTION", "Trained", "open_run", "train_recipe"]
 
@@ -76,7 +76,7 @@ def train_recipe(
     resume: bool = False,
     progress: Progress = silent,
     tell: Tell = quiet,
-) -> Place:
+) -> TrainState:
     """Train as the recipe says; everything worth keeping is in the folder `out`.
 
     An error before there are weights leaves no run behind, so that the same can be tried again.
@@ -151,7 +151,7 @@ def _clear(run: Run) -> None:
         run.folder.rmdir()
 
 
-def _finish(run: Run, dev_set: Dataset, place: Place) -> None:
+def _finish(run: Run, dev_set: Dataset, place: TrainState) -> None:
     trained = open_run(run.folder)
     report = evaluate(trained.scores(dev_set), dev_set.truth)
     report.to_json(run.folder / "report.json")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from halation._errors import InputError
-from halation.calibration import Trusts
+from halation.calibration import Calibrators
 from halation.search._fingerprint import fingerprint
 from halation.search._verdict import CANNOT_TELL
 
-__all__ = ["CALIBRATION", "read_trusts"]
+__all__ = ["CALIBRATION", "read_calibrators"]
 
 CALIBRATION = "calibration.json"
 
 
-def read_trusts(run: Path, mark: str | None = None) -> tuple[Trusts | None, list[str]]:
+def read_calibrators(run: Path, mark: str | None = None) -> tuple[Calibrators | None, list[str]]:
     """The run's calibration and what to know of it; one that does not fit the run is no reason not to search.
 
     mark: the run's fingerprint, where it is known already.
@@ -23,7 +23,7 @@ def read_trusts(run: Path, mark: str | None = None) -> tuple[Trusts | None, list
     if not path.is_file():
         return None, []
     try:
-        trusts = Trusts.load(path, mark or fingerprint(run))
+        calibrators = Calibrators.load(path, mark or fingerprint(run))
     except InputError as error:
         return None, [f"there are no probabilities: {error}".replace(str(path), path.name)]
-    return trusts, [] if trusts.t2i.can_tell() else [CANNOT_TELL]
+    return calibrators, [] if calibrators.t2i.can_tell() else [CANNOT_TELL]

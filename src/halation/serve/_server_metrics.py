@@ -9,10 +9,10 @@ from pathlib import Path
 
 from halation.serve._measures import Counter, Gauge, Histogram, exposition
 
-__all__ = ["Observed"]
+__all__ = ["ServerMetrics"]
 
 
-class Observed:
+class ServerMetrics:
     """Every measure of one server; `text()` is what /metrics answers."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""`Calibration`: the probability that a candidate matches, for the gallery it was fitted on and for others."""
+"""`ProbabilityMap`: the probability that a candidate matches, for the gallery it was fitted on and for others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from halation._arrays import Array, BoolArray, FloatArray, to_numpy
 from halation._errors import InputError, one_of
-from halation.calibration._judged import Judged
+from halation.calibration._judged import JudgedScores
 from halation.calibration._logistic import fit_logistic, log_odds, sigmoid, smoothed
 from halation.calibration._maps import Isotonic, Platt, map_from_json
 from halation.data import Direction
 
-__all__ = ["Calibration", "Kind"]
+__all__ = ["Kind", "ProbabilityMap"]
 
 Kind = Literal["platt", "isotonic"]
 _MAPS: dict[str, type[Platt] | type[Isotonic]] = {"platt": Platt, "isotonic": Isotonic}
@@ -24,7 +24,7 @@ _FAR = 8  # times bigger or smaller than the gallery of the fit: beyond it nothi
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ProbabilityMap:
     """Scores of a query's candidates → probabilities that they match, also where perhaps nothing does.
 
         evidence = score − lean · best                                   best: of the query's candidates
@@ -45,7 +45,7 @@ class Calibration:
     is known, `base_rate=` shifts the log-odds by the difference of both shares' log-odds, which is exact when only the
     prevalence differs.
 
-    >>> calibration = Calibration(Platt(10.0, -5.0), "t2i", gallery=1000, positives=1.0, top=10)
+    >>> calibration = ProbabilityMap(Platt(10.0, -5.0), "t2i", gallery=1000, positives=1.0, top=10)
     >>> calibration([0.7, 0.5]).round(3)
     array([0.881, 0.5  ])
     >>> calibration([0.7, 0.5], gallery=10_000).round(3)        # ten times as many wrong answers
@@ -62,8 +62,8 @@ class Calibration:
 
     @classmethod
     def fit(
-        cls, judged: Judged, kind: Kind = "platt", *, relative: bool = False, top: int = 10, seed: int = 0
-    ) -> Calibration:
+        cls, judged: JudgedScores, kind: Kind = "platt", *, relative: bool = False, top: int = 10, seed: int = 0
+    ) -> ProbabilityMap:
         """From the `top` best candidates of every query; `relative`: let scores lean on the query's best."""
         one_of(kind, _MAPS, "kind of calibration")
         lean, response = _lean_and_response(judged, relative, top, seed)
@@ -122,7 +122,7 @@ class Calibration:
         return {**asdict(self), "map": self.map.to_json(), "base_rate": self.base_rate}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Calibration:
+    def from_json(cls, document: Mapping[str, Any]) -> ProbabilityMap:
         """What `to_json` gave."""
         return cls(
             map=map_from_json(document["map"]),
@@ -135,7 +135,7 @@ class Calibration:
         )
 
 
-def _candidates(judged: Judged, top: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+def _candidates(judged: JudgedScores, top: int) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Scores, the best score of their query, and matches of all candidates of the mixture, flat."""
     scores, matches = judged.mixed(top)
     there = np.isfinite(scores)
@@ -143,7 +143,7 @@ def _candidates(judged: Judged, top: int) -> tuple[FloatArray, FloatArray, BoolA
     return scores[there].astype(np.float64), best[there].astype(np.float64), matches[there]
 
 
-def _lean_and_response(judged: Judged, relative: bool, top: int, seed: int) -> tuple[float, float]:
+def _lean_and_response(judged: JudgedScores, relative: bool, top: int, seed: int) -> tuple[float, float]:
     """Fitted together over the gallery and parts of it: how scores lean on the best, how odds fall with the size."""
     features, labels = [], []
     parts = judged.smaller(5 * top, seed)

@@ -1,4 +1,4 @@
-"""`Trust`: everything a run needs to say how far to believe it; `Trusts`: both directions, as a file of the run."""
+"""`Calibrator`: how far to believe scores in one direction; `Calibrators`: both directions, as a run keeps them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from halation._errors import InputError, one_of
 from halation._files import read_json, write_text
 from halation.calibration._abstention import Abstention
 from halation.calibration._ambiguity import Ambiguity
-from halation.calibration._calibration import Calibration
 from halation.calibration._choose import Figures
 from halation.calibration._conformal import Conformal
+from halation.calibration._probability_map import ProbabilityMap
 from halation.data import Direction
 
-__all__ = ["Trust", "Trusts"]
+__all__ = ["Calibrator", "Calibrators"]
 
 _VERSION = 2  # 1: probabilities given that something matches
 
 
 @dataclass(frozen=True)
-class Trust:
+class Calibrator:
     """One direction: words asking for images ("t2i"), or images asking for words ("i2t").
 
     calibration   scores → match probabilities
@@ -38,7 +38,7 @@ class Trust:
     areas         AUROC of each abstention statistic on held-out images
     """
 
-    calibration: Calibration
+    calibration: ProbabilityMap
     abstention: Abstention
     plain: Abstention
     conformal: Conformal
@@ -128,11 +128,11 @@ class Trust:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Trust:
+    def from_json(cls, document: Mapping[str, Any]) -> Calibrator:
         """What `to_json` gave."""
         ambiguity = document["ambiguity"]
         return cls(
-            Calibration.from_json(document["calibration"]),
+            ProbabilityMap.from_json(document["calibration"]),
             Abstention.from_json(document["abstention"]),
             Abstention.from_json(document["plain"]),
             Conformal.from_json(document["conformal"]),
@@ -144,7 +144,7 @@ class Trust:
 
 
 @dataclass(frozen=True)
-class Trusts:
+class Calibrators:
     """Both directions of one run.
 
     fingerprint   of the run it was fitted on: another model needs another
@@ -152,14 +152,14 @@ class Trusts:
     images        a mark of every image it was fitted on, so that nobody measures it there unawares; empty in old files
     """
 
-    t2i: Trust
-    i2t: Trust
+    t2i: Calibrator
+    i2t: Calibrator
     fingerprint: str
     data: str = ""
     notes: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
 
-    def __getitem__(self, direction: Direction) -> Trust:
+    def __getitem__(self, direction: Direction) -> Calibrator:
         return self.t2i if one_of(direction, ("t2i", "i2t"), "direction") == "t2i" else self.i2t
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -176,7 +176,7 @@ class Trusts:
         write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], fingerprint: str | None = None) -> Trusts:
+    def load(cls, path: str | os.PathLike[str], fingerprint: str | None = None) -> Calibrators:
         """Read what `save` wrote; with a fingerprint, only if it was fitted on that run."""
         document = read_json(path)
         if not isinstance(document, dict) or document.get("version") != _VERSION:
@@ -186,8 +186,8 @@ class Trusts:
             )
         try:
             read = cls(
-                Trust.from_json(document["t2i"]),
-                Trust.from_json(document["i2t"]),
+                Calibrator.from_json(document["t2i"]),
+                Calibrator.from_json(document["i2t"]),
                 str(document["fingerprint"]),
                 str(document["data"]),
                 tuple(map(str, document["notes"])),

@@ -10,68 +10,76 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.calibration import Ambiguity, Fitted, Judged, Trusts, fit_trust, reliability_plot
+from halation.calibration import Ambiguity, Calibrators, Fitted, JudgedScores, fit_calibrator, reliability_plot
 from judged_worlds import points
 
 
 @pytest.fixture(scope="module")
 def fitted() -> Fitted:
-    return fit_trust(points(np.random.default_rng(3), images=150, spread=0.5, noise=0.25))
+    return fit_calibrator(points(np.random.default_rng(3), images=150, spread=0.5, noise=0.25))
 
 
 @pytest.fixture(scope="module")
-def trusts(fitted: Fitted) -> Trusts:
-    return Trusts(fitted.trust, fitted.trust, "abc", "150 images", ("a note",))
+def calibrators(fitted: Fitted) -> Calibrators:
+    return Calibrators(fitted.calibrator, fitted.calibrator, "abc", "150 images", ("a note",))
 
 
-def test_what_was_saved_says_the_same(trusts: Trusts, tmp_path: Path, rng: np.random.Generator) -> None:
-    trusts.save(tmp_path / "calibration.json")
-    again = Trusts.load(tmp_path / "calibration.json", "abc")
-    assert again == trusts
+def test_what_was_saved_says_the_same(calibrators: Calibrators, tmp_path: Path, rng: np.random.Generator) -> None:
+    calibrators.save(tmp_path / "calibration.json")
+    again = Calibrators.load(tmp_path / "calibration.json", "abc")
+    assert again == calibrators
     scores = -np.sort(-rng.normal(size=12) - 3)
-    for one, other in ((trusts["t2i"], again["t2i"]), (trusts["i2t"], again["i2t"])):
+    for one, other in ((calibrators["t2i"], again["t2i"]), (calibrators["i2t"], again["i2t"])):
         np.testing.assert_array_equal(one.probability(scores, 9999), other.probability(scores, 9999))
         assert one.nothing_matches(scores, 500, 0.3) == other.nothing_matches(scores, 500, 0.3)
 
 
-def test_nothing_matches_takes_what_the_caller_has(trusts: Trusts) -> None:
-    trust = trusts.t2i
-    assert trust.top == trust.depth == 24 and trust.abstention.depth == 10
+def test_nothing_matches_takes_what_the_caller_has(calibrators: Calibrators) -> None:
+    calibrator = calibrators.t2i
+    assert calibrator.top == calibrator.depth == 24 and calibrator.abstention.depth == 10
     good, bad = np.linspace(-0.05, -3, 10), np.linspace(-60, -70, 10)
-    assert not trust.nothing_matches(good, 150, 0.6)
-    assert trust.nothing_matches(bad, 150, 0.6)
-    assert trust.nothing_matches(bad, 150) and trust.nothing_matches(-60.0, 150) and trust.nothing_matches(-60.0)
-    assert not trust.nothing_matches(-0.05, 150)
-    assert not trust.nothing_matches(good[:3], 3, 0.6)
-    assert trust.nothing_matches([], 150) and trust.nothing_matches([], 0)
+    assert not calibrator.nothing_matches(good, 150, 0.6)
+    assert calibrator.nothing_matches(bad, 150, 0.6)
+    assert (
+        calibrator.nothing_matches(bad, 150)
+        and calibrator.nothing_matches(-60.0, 150)
+        and calibrator.nothing_matches(-60.0)
+    )
+    assert not calibrator.nothing_matches(-0.05, 150)
+    assert not calibrator.nothing_matches(good[:3], 3, 0.6)
+    assert calibrator.nothing_matches([], 150) and calibrator.nothing_matches([], 0)
 
 
 def test_the_first_few_hold_a_match_as_often_as_promised(fitted: Fitted) -> None:
-    trust = fitted.trust
+    calibrator = fitted.calibrator
     asked = points(np.random.default_rng(4), images=150, spread=0.5, noise=0.25)
     assert asked.uncertainty is not None
     held = []
     for scores, matches, sigma in zip(asked.scores, asked.matches, asked.uncertainty, strict=True):
         order = np.argsort(-scores)
-        within = trust.within(scores[order], asked.gallery, sigma)
-        assert within is not None and within == len(trust.conformal.rows(scores, sigma))
+        within = calibrator.within(scores[order], asked.gallery, sigma)
+        assert within is not None and within == len(calibrator.conformal.rows(scores, sigma))
         held.append(matches[order[:within]].any())
     assert np.mean(held) > 0.85
-    assert trust.within(scores[order][:within], asked.gallery, sigma) is None  # it may go on
-    assert trust.within([], asked.gallery, sigma) is None
-    leaning = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=1.0)))
+    assert calibrator.within(scores[order][:within], asked.gallery, sigma) is None  # it may go on
+    assert calibrator.within([], asked.gallery, sigma) is None
+    leaning = replace(
+        calibrator, conformal=replace(calibrator.conformal, shape=replace(calibrator.conformal.shape, lean=1.0))
+    )
     assert leaning.within(scores[order], 151, sigma) is None is leaning.within(scores[order], 150)
     assert "fitted among 150 items, and it does not hold among 151" in str(leaning.no_promise(151))
     assert leaning.no_promise(150) is None
-    flat = replace(trust, conformal=replace(trust.conformal, shape=replace(trust.conformal.shape, lean=0.0)))
+    flat = replace(
+        calibrator, conformal=replace(calibrator.conformal, shape=replace(calibrator.conformal.shape, lean=0.0))
+    )
     assert flat.no_promise(151) is None
     assert flat.within(scores[order], 151, sigma) is not None
 
 
-def test_a_trust_knows_whether_it_can_tell(trusts: Trusts) -> None:
-    trust = trusts.t2i
-    assert trust.can_tell() and trust.can_tell(3) and trust.can_tell(10, 0.3)
-    blunt = replace(trust, abstention=replace(trust.abstention, threshold=None))
+def test_a_trust_knows_whether_it_can_tell(calibrators: Calibrators) -> None:
+    calibrator = calibrators.t2i
+    assert calibrator.can_tell() and calibrator.can_tell(3) and calibrator.can_tell(10, 0.3)
+    blunt = replace(calibrator, abstention=replace(calibrator.abstention, threshold=None))
     assert not blunt.can_tell() and not blunt.can_tell(10, 0.3) and blunt.can_tell(3)  # by the best alone
     assert not blunt.nothing_matches(np.linspace(-60, -70, 10), 150, 0.6)
 
@@ -87,25 +95,25 @@ def test_a_trust_knows_whether_it_can_tell(trusts: Trusts) -> None:
         (lambda d: {**d, "fingerprint": "other"}, "another model"),
     ],
 )
-def test_a_file_of_another_kind_is_refused(trusts: Trusts, tmp_path: Path, change: object, said: str) -> None:
+def test_a_file_of_another_kind_is_refused(calibrators: Calibrators, tmp_path: Path, change: object, said: str) -> None:
     path = tmp_path / "calibration.json"
-    trusts.save(path)
+    calibrators.save(path)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))  # type: ignore[operator]
     with pytest.raises(InputError, match=said):
-        Trusts.load(path, "abc")
+        Calibrators.load(path, "abc")
 
 
-def test_half_a_file_is_refused(trusts: Trusts, tmp_path: Path) -> None:
+def test_half_a_file_is_refused(calibrators: Calibrators, tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    trusts.save(path)
+    calibrators.save(path)
     path.write_text(path.read_text()[:200])
     with pytest.raises(InputError, match="not valid JSON"):
-        Trusts.load(path)
+        Calibrators.load(path)
 
 
 def test_too_few_images_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(InputError, match="12 images to calibrate on are too few"):
-        fit_trust(points(rng, images=12))
+        fit_calibrator(points(rng, images=12))
 
 
 def test_a_query_without_a_match_is_refused(rng: np.random.Generator) -> None:
@@ -113,7 +121,7 @@ def test_a_query_without_a_match_is_refused(rng: np.random.Generator) -> None:
     with pytest.raises(InputError, match="every query needs a match"):
         replace(judged, matches=np.zeros_like(judged.matches))
     with pytest.raises(InputError, match="does not fit the scores"):
-        Judged(judged.scores, judged.matches[:, 1:], judged.query_image, judged.item_image)
+        JudgedScores(judged.scores, judged.matches[:, 1:], judged.query_image, judged.item_image)
 
 
 def test_the_words_are_those_of_the_quartiles(rng: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.calibration import Judged, Trusts, ece, reliability
+from halation.calibration import Calibrators, JudgedScores, ece, reliability
 from halation.calibration._choose import before_mixed
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
@@ -28,19 +28,19 @@ def reliabilities(
     """Both directions. scores (n_images, n_captions): of the run in detail, as a calibration is fitted."""
     if dataset.name.endswith(f"-{trained.recipe.data.train}"):
         return dict.fromkeys(("i2t", "t2i"), Absent("probabilities on what was trained on would say nothing"))
-    trusts = _trusts(trained)
-    seen = "" if isinstance(trusts, Absent) else _seen(trusts, dataset)
+    calibrators = _trusts(trained)
+    seen = "" if isinstance(calibrators, Absent) else _seen(calibrators, dataset)
     near = near_ones(dataset, "cider", NEAR["cider"], progress=progress)
     found: dict[Direction, Reliabilities | Absent] = {}
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
     for direction in sides:
         every = judged(direction, scores, dataset, None, near, most=_most(direction, scores), seed=seed)
-        found[direction] = _reliability(every, trained, trusts, seen)
+        found[direction] = _reliability(every, trained, calibrators, seen)
     return found
 
 
-def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent, seen: str) -> Reliabilities:
-    calibration = None if isinstance(trusts, Absent) else trusts[asked.direction].calibration
+def _reliability(asked: JudgedScores, trained: Trained, calibrators: Calibrators | Absent, seen: str) -> Reliabilities:
+    calibration = None if isinstance(calibrators, Absent) else calibrators[asked.direction].calibration
     top = TOP if calibration is None else calibration.top
     scores, matches = asked.mixed(top)
     there = np.isfinite(scores)
@@ -52,18 +52,20 @@ def _reliability(asked: Judged, trained: Trained, trusts: Trusts | Absent, seen:
         f"The {top} best candidates of {len(asked):,} queries, once in the gallery as it is and once with all that "
         f"matches taken out. Before: {words}."
     )
-    if not isinstance(trusts, Absent) and not seen:
-        note += f" Calibrated: fitted on {trusts.data}{', none of which is shown here' if trusts.images else ''}."
-    return Reliabilities(tuple(lines), note, trusts if isinstance(trusts, Absent) else None, seen)
+    if not isinstance(calibrators, Absent) and not seen:
+        note += (
+            f" Calibrated: fitted on {calibrators.data}{', none of which is shown here' if calibrators.images else ''}."
+        )
+    return Reliabilities(tuple(lines), note, calibrators if isinstance(calibrators, Absent) else None, seen)
 
 
-def _seen(trusts: Trusts, dataset: Dataset) -> str:
+def _seen(calibrators: Calibrators, dataset: Dataset) -> str:
     """In words, which of these images the calibration was fitted on; empty where it was on none of them."""
     kind = "its line says how well it could be fitted, not how far to believe it: take another split"
-    if not trusts.images:  # an older calibration.json: it has the name of its data and no more
-        same = trusts.data.endswith(f" images of {dataset.name}")
-        return f"Perhaps fitted on these very images ({trusts.data}); if so, {kind}." if same else ""
-    both = len(set(trusts.images) & set(image_marks(dataset)))
+    if not calibrators.images:  # an older calibration.json: it has the name of its data and no more
+        same = calibrators.data.endswith(f" images of {dataset.name}")
+        return f"Perhaps fitted on these very images ({calibrators.data}); if so, {kind}." if same else ""
+    both = len(set(calibrators.images) & set(image_marks(dataset)))
     if both == len(dataset):
         return f"Fitted on these very images: {kind}."
     return f"Fitted on {both:,} of these {len(dataset):,} images: {kind}." if both else ""
@@ -74,13 +76,13 @@ def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float
     return name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(said, was)
 
 
-def _trusts(trained: Trained) -> Trusts | Absent:
+def _trusts(trained: Trained) -> Calibrators | Absent:
     path = trained.folder / "calibration.json"
     remedy = f"halation calibrate {trained.folder.name} --data DATA"
     if not path.is_file():
         return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
     try:
-        return Trusts.load(path, fingerprint(trained.folder))
+        return Calibrators.load(path, fingerprint(trained.folder))
     except InputError:  # of another model, or of an older version
         return Absent(
             "The run's calibration.json was fitted on another model or by another version. Fit it again:", remedy

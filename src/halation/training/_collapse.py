@@ -11,10 +11,10 @@ from torch import Tensor
 
 from halation._errors import HalationError
 from halation.data import Truth
-from halation.encoders import Encoded, Parts, detail_of
+from halation.encoders import Encoded, PartEmbedding, detail_of
 from halation.similarity import Gaussian
 
-__all__ = ["Seen", "TrainingStopped", "Watch", "alike", "chance"]
+__all__ = ["CollapseDetector", "TrainingStopped", "ValidationStats", "alike", "chance"]
 
 _TRY = (
     "what to try: a lower train.lr, a longer train.warmup, all negatives before the hardest one "
@@ -27,7 +27,7 @@ class TrainingStopped(HalationError):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ValidationStats:
     """What a validation saw."""
 
     epoch: int
@@ -37,7 +37,7 @@ class Seen:
     last_loss: float | None  # of the epoch before
 
 
-class Watch:
+class CollapseDetector:
     """Looks at every loss and every validation of a run; raises `TrainingStopped`."""
 
     def __init__(self, truth: Truth, margin: float | None = None, patience: int = 3) -> None:
@@ -54,7 +54,7 @@ class Watch:
             seen = ", ".join(f"{name} = {parts[name]}" for name in broken)
             raise TrainingStopped(f"step {step}: {seen}; the run is stopped; what it saved before is intact. {_TRY}")
 
-    def validation(self, seen: Seen, before: int) -> int:
+    def validation(self, seen: ValidationStats, before: int) -> int:
         """How many validations in a row look like a collapse, `before` of them until this one; three end the run.
 
         Recall no better than luck, and a sign that it will not get better: embeddings all alike, a triplet loss at its
@@ -71,7 +71,7 @@ class Watch:
         ]
         raise TrainingStopped(f"epoch {seen.epoch + 1}: the model has collapsed: {'; '.join(recall + signs)}. {_TRY}")
 
-    def _signs(self, seen: Seen) -> list[str]:
+    def _signs(self, seen: ValidationStats) -> list[str]:
         signs = []
         if seen.likeness > 0.99:
             signs.append(f"all embeddings are alike (mean cosine {seen.likeness:.4f})")
@@ -99,7 +99,7 @@ def alike(encoded: Encoded, most: int = 1000) -> float:
     encoded = detail_of(encoded)
     if isinstance(encoded, Gaussian):
         x: Tensor = encoded.mean
-    elif isinstance(encoded, Parts):
+    elif isinstance(encoded, PartEmbedding):
         x = encoded.local.mean(dim=1)
     else:
         x = encoded.points.mean(dim=1)

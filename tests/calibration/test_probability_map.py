@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halation import InputError
-from halation.calibration import Calibration, Isotonic, Judged, Platt, brier, choose, ece
+from halation.calibration import Isotonic, JudgedScores, Platt, ProbabilityMap, brier, choose, ece
 from judged_worlds import lottery, points
 
 GAP = 2.0
@@ -27,7 +27,7 @@ def test_another_base_rate_shifts_the_log_odds_exactly(prior: float) -> None:
     gallery, positives = 50, 2.5
     known = positives / gallery
     truth = Platt(GAP, -(GAP**2) / 2 + np.log(known / (1 - known)))
-    calibration = Calibration(truth, "t2i", gallery, positives, top=10)
+    calibration = ProbabilityMap(truth, "t2i", gallery, positives, top=10)
     scores = np.linspace(-4, 6, 41)
     np.testing.assert_allclose(calibration(scores), posterior(scores, known), atol=1e-12)
     np.testing.assert_allclose(calibration(scores, base_rate=prior), posterior(scores, prior), atol=1e-12)
@@ -35,14 +35,14 @@ def test_another_base_rate_shifts_the_log_odds_exactly(prior: float) -> None:
 
 def test_a_bigger_gallery_is_the_smaller_prior_where_matches_stay_as_many() -> None:
     truth = Platt(GAP, -(GAP**2) / 2 + np.log(1 / 999))
-    calibration = Calibration(truth, "t2i", 1000, 1.0, top=10)
+    calibration = ProbabilityMap(truth, "t2i", 1000, 1.0, top=10)
     scores = np.linspace(-4, 6, 41)
     np.testing.assert_allclose(calibration(scores, 50_000), posterior(scores, 1 / 50_000), rtol=2e-3)
 
 
 def test_the_response_is_one_where_matches_stay_and_less_where_they_grow(rng: np.random.Generator) -> None:
-    stay = Calibration.fit(lottery(rng, 2000, 480, gap=3.0), top=12)
-    grow = Calibration.fit(lottery(rng, 1000, 480, rate=0.02, gap=3.0), top=12)
+    stay = ProbabilityMap.fit(lottery(rng, 2000, 480, gap=3.0), top=12)
+    grow = ProbabilityMap.fit(lottery(rng, 1000, 480, rate=0.02, gap=3.0), top=12)
     assert stay.response == pytest.approx(1, abs=0.12)
     assert grow.response < 0.7
     for gallery in (120, 1920):
@@ -52,7 +52,7 @@ def test_the_response_is_one_where_matches_stay_and_less_where_they_grow(rng: np
 
 
 def test_a_fit_finds_the_posterior_and_carries_it_to_other_galleries(rng: np.random.Generator) -> None:
-    fitted = Calibration.fit(lottery(rng, 4000, 200, gap=3.0), top=10)
+    fitted = ProbabilityMap.fit(lottery(rng, 4000, 200, gap=3.0), top=10)
     for gallery in (60, 200, 800):
         scores, matches = lottery(rng, 3000, gallery, gap=3.0).mixed(10)
         said = fitted(scores, gallery).ravel()
@@ -66,7 +66,7 @@ def test_no_calibration_changes_the_order_within_a_query(seed: int, lean: float,
     rng = np.random.default_rng(seed)
     scores = -np.sort(-rng.normal(size=(5, 12)).round(1), axis=1)
     for found in (Platt(2.0, -1.0), Isotonic((-1.0, 0.0, 0.5), (0.1, 0.1, 0.9))):
-        p = Calibration(found, "t2i", 100, 1.0, 10, lean, response)(scores, gallery)
+        p = ProbabilityMap(found, "t2i", 100, 1.0, 10, lean, response)(scores, gallery)
         assert (np.diff(p, axis=1) <= 1e-15).all()
         assert (p[scores == np.roll(scores, 1, axis=1)] >= 0).all()
         assert ((p > 0) & (p < 1)).all()
@@ -74,7 +74,7 @@ def test_no_calibration_changes_the_order_within_a_query(seed: int, lean: float,
 
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])
 def test_a_known_share_of_queries_without_a_match_is_corrected_exactly(rng: np.random.Generator, kind: str) -> None:
-    fitted = Calibration.fit(lottery(rng, 4000, 200, gap=3.0), kind, top=10)  # type: ignore[arg-type]
+    fitted = ProbabilityMap.fit(lottery(rng, 4000, 200, gap=3.0), kind, top=10)  # type: ignore[arg-type]
     assert fitted.base_rate == pytest.approx(0.5 / 200, rel=0.01)
     asked = lottery(rng, 4000, 200, gap=3.0)
     scores, matches = asked.top(10)  # here every query has one
@@ -86,7 +86,7 @@ def test_a_known_share_of_queries_without_a_match_is_corrected_exactly(rng: np.r
 def test_the_best_is_believed_less_where_nothing_matches(rng: np.random.Generator, variant: str) -> None:
     taught, asked = points(rng, images=200, noise=0.15), points(rng, images=200, noise=0.15)
     chosen = variant == "chosen"
-    fitted = choose(taught).calibration if chosen else Calibration.fit(taught, variant, relative=True)  # type: ignore[arg-type]
+    fitted = choose(taught).calibration if chosen else ProbabilityMap.fit(taught, variant, relative=True)  # type: ignore[arg-type]
     scores, matches = asked.mixed(10)
     said = fitted(scores, asked.gallery)
     there, none = said[: len(asked), 0], said[len(asked) :, 0]
@@ -99,7 +99,7 @@ def test_the_mixture_takes_out_all_that_may_match() -> None:
     own = np.arange(3)
     scores = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
     near = np.array([[False, True, False], [False, False, False], [True, True, False]])
-    judged = Judged(scores, np.eye(3, dtype=bool), own, own, near=near)
+    judged = JudgedScores(scores, np.eye(3, dtype=bool), own, own, near=near)
     best, matches = judged.mixed(2)
     assert best[3:].tolist() == [[1.0, -np.inf], [3.0, 1.0], [-np.inf, -np.inf]]
     assert matches[:3].tolist() == [[True, False], [False, True], [False, False]] and not matches[3:].any()
@@ -109,12 +109,12 @@ def test_the_mixture_takes_out_all_that_may_match() -> None:
 def test_leaning_on_the_best_helps_where_queries_differ(rng: np.random.Generator) -> None:
     plain = lottery(rng, 2000, 100, gap=4.0)
     own = 3 * rng.normal(size=(2000, 1))  # what raises all scores of a query says nothing about its matches
-    moved = Judged(plain.scores + own, plain.matches, plain.query_image, plain.item_image)
-    relative = Calibration.fit(moved, relative=True)
+    moved = JudgedScores(plain.scores + own, plain.matches, plain.query_image, plain.item_image)
+    relative = ProbabilityMap.fit(moved, relative=True)
     scores, matches = moved.mixed(10)
     labels = matches.ravel()
     assert relative.lean > 0.8
-    assert brier(relative(scores).ravel(), labels) < 0.9 * brier(Calibration.fit(moved)(scores).ravel(), labels)
+    assert brier(relative(scores).ravel(), labels) < 0.9 * brier(ProbabilityMap.fit(moved)(scores).ravel(), labels)
     assert choose(moved).calibration.lean > 0.8
     assert choose(plain).figures[0].skill > 0
 
@@ -131,7 +131,7 @@ def test_what_is_chosen_has_the_smallest_held_out_brier(rng: np.random.Generator
 
 
 def test_places_without_a_candidate_have_no_probability() -> None:
-    calibration = Calibration(Platt(1.0, 0.0), "t2i", 10, 1.0, 10, lean=0.5)
+    calibration = ProbabilityMap(Platt(1.0, 0.0), "t2i", 10, 1.0, 10, lean=0.5)
     p = calibration([[0.5, -np.inf, np.nan], [0.5, 0.2, -np.inf]])
     assert (p[0] > 0).tolist() == [True, False, False]
     assert p[1, 0] == p[0, 0] == calibration(0.5) == calibration([0.5])[0]
@@ -140,12 +140,12 @@ def test_places_without_a_candidate_have_no_probability() -> None:
 
 
 def test_a_tiny_gallery_makes_nothing_certain() -> None:
-    calibration = Calibration(Platt(10.0, -5.0), "t2i", 1000, 1.0, 10)
+    calibration = ProbabilityMap(Platt(10.0, -5.0), "t2i", 1000, 1.0, 10)
     assert calibration([0.1], 1) == calibration([0.1], 10) < 0.7
 
 
 def test_far_from_the_gallery_of_the_fit_there_is_a_note() -> None:
-    calibration = Calibration(Platt(1.0, 0.0), "t2i", 1000, 1.0, 10)
+    calibration = ProbabilityMap(Platt(1.0, 0.0), "t2i", 1000, 1.0, 10)
     assert calibration.note(1000) is None is calibration.note(8000)
     assert "1,000" in str(calibration.note(50_000)) and "50,000" in str(calibration.note(50_000))
     with pytest.raises(InputError, match="gallery of 0"):
@@ -156,8 +156,8 @@ def test_far_from_the_gallery_of_the_fit_there_is_a_note() -> None:
 
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])
 def test_a_calibration_survives_json(rng: np.random.Generator, kind: str) -> None:
-    fitted = Calibration.fit(points(rng), kind, relative=True)  # type: ignore[arg-type]
-    again = Calibration.from_json(json.loads(json.dumps(fitted.to_json())))
+    fitted = ProbabilityMap.fit(points(rng), kind, relative=True)  # type: ignore[arg-type]
+    again = ProbabilityMap.from_json(json.loads(json.dumps(fitted.to_json())))
     scores = rng.normal(size=(3, 10))
     np.testing.assert_array_equal(again(scores, 77), fitted(scores, 77))
     assert again.kind == kind and again.base_rate == fitted.base_rate

@@ -23,7 +23,7 @@ from halation.search._typed import typed
 from halation.semantics import caption_relevance
 from halation.training import open_run, read_recipe, train_recipe
 from runs import halation
-from studies import calibrator as trust_study
+from studies import trust as trust_study
 from studies.jobs import digest
 from worlds import RECIPE, write_world
 

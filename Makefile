@@ -64,12 +64,12 @@ bench: $(READY)
 
 SETS = $(or $(DATA),../shared/data)
 studies: $(READY)
-	$(BIN)/halation study positives --data $(SETS)/coco_eval --out docs/studies
-	$(BIN)/halation study humans --data $(SETS)/flickr8k --out docs/studies
-	$(BIN)/halation study daa --data $(SETS)/flickr8k --out docs --runs runs
+	$(BIN)/python -m studies positives --data $(SETS)/coco_eval --out docs/studies
+	$(BIN)/python -m studies humans --data $(SETS)/flickr8k --out docs/studies
+	$(BIN)/python -m studies daa --data $(SETS)/flickr8k --out docs --runs runs
 	test -d runs/scenes || $(BIN)/halation data scenes runs/scenes --train 20000 --dev 1000 --test 1000
 	test -d runs/scenes_pcme_long || $(BIN)/halation train scenes_pcme_long --data runs/scenes --out runs/scenes_pcme_long
-	$(BIN)/halation study trust --scenes runs/scenes --scenes-run runs/scenes_pcme_long --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
+	$(BIN)/python -m studies trust --scenes runs/scenes --scenes-run runs/scenes_pcme_long --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
 	$(BIN)/python docs/tables.py
 
 figures: $(READY)   # what docs/ideas.md shows, and the tables that are made of measured numbers
@@ -85,4 +85,4 @@ docs: $(READY)
 
 clean:
 	rm -rf site $(VENV) $(MILVUS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench studies -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -37,6 +37,20 @@ RATIOS = (1, 2, 3, 4)
 WEIGHTS = (1, 2, 5, 20, 40)
 
 
+_HEAD = """\
+# Results on Flickr8k
+
+1,000 test photographs × 5 captions, official split, frozen EfficientNet-Lite0 features; mean ± sd over seeds. The
+epoch is chosen on the dev split, and nothing on the test split. Made by
+`python -m studies daa --data flickr8k --out docs`; the numbers and the command of each run are in `docs/results/`.
+Minutes are for one thread. The rows were run on different machines, some of them busy: trust only large ratios.
+
+“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as they do without it, bit for bit,
+and its own score decides the first places, so recall is that of the base by construction; DAA orders the rest. “On its
+own score” is DAA as published, for comparison. Correcting for hubs at search time adds more than ten points of R-sum
+for InfoNCE: [index backends](index_backends.md#hubs)."""
+
+
 @dataclass(frozen=True)
 class DaaStudy:
     """What is known so far, by job."""
@@ -54,24 +68,11 @@ class DaaStudy:
 
     def to_markdown(self) -> str:
         """docs/results.md."""
-        head = (
-            "# Results on Flickr8k\n\n"
-            "1,000 test photographs × 5 captions, official split, frozen EfficientNet-Lite0 features; mean ± sd over "
-            "seeds; the epoch is chosen on the dev split, and nothing on the test split. Made by "
-            "`halation study daa --data flickr8k --out docs`; each run's numbers and command are in `docs/results/`. "
-            "Minutes are of one thread, and rows were run on different machines, some of them busy: compare recipes "
-            "by them only where the ratio is large."
-            "\n\n"
-            "“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as without it, bit "
-            "for bit, and its own score decides the first places, so recall is its base's by construction; DAA orders "
-            "the rest. “On its own score” is DAA as published, for comparison. What taking hubs off the scores adds at "
-            "search time, for InfoNCE more than ten points of R-sum: [index backends](index_backends.md#hubs)."
-        )
         first, *others = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()] or [""]
         said = verdicts(self.results, self.models, self.seeds)
         drawn = front(self.results, WEIGHTS)
         plot = ["![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"] if drawn else []
-        return "\n\n".join(part for part in [head, first, *said, *plot, *self._left(), *others] if part) + "\n"
+        return "\n\n".join(part for part in [_HEAD, first, *said, *plot, *self._left(), *others] if part) + "\n"
 
     def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
         tables = [

@@ -80,7 +80,7 @@ class HumansStudy:
         head = (
             "# Which relevance agrees with people?\n\n"
             "Kendall rank correlation × 100 between a relevance and human judgements of Flickr8k pairs. "
-            "Made by `halation study humans --data flickr8k --out docs/studies`."
+            "Made by `python -m studies humans --data flickr8k --out docs/studies`."
         )
         tables = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
         return "\n\n".join([head, *tables, *self._remarks()]) + "\n"

@@ -70,7 +70,7 @@ class PositivesStudy:
             f"All {self.pairs:,} pairs of the COCO 5K test split; {self.correspondences:,} correspondences that people "
             "confirmed in Crisscrossed Captions and that COCO does not annotate. Each relevance calls the pairs above "
             "a threshold positive; the fewer it must call to recover the same correspondences, the better.\n\n"
-            "Made by `halation study positives --data coco_eval --out docs/studies`.\n\n![curves](positives.png)"
+            "Made by `python -m studies positives --data coco_eval --out docs/studies`.\n\n![curves](positives.png)"
         )
         tables = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
         return "\n\n".join([head, *tables, *self._remarks()]) + "\n"

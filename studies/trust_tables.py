@@ -185,8 +185,8 @@ def page(measured: Sequence[Measured], caught: Mapping[str, float], splits: int)
         "Probabilities, “nothing here matches” and conformal sets, fitted on the dev split and measured on the test "
         "split; on drawn scenes, where all that is true is known, and on Flickr8k. How each works: "
         "[trust](../trust.md).\n\n"
-        "Made by `halation study trust --scenes SCENES --scenes-run RUN --data FLICKR8K --run RUN --out docs/studies` "
-        f"with {'; '.join(runs)}.\n\n"
+        "Made by `python -m studies trust --scenes SCENES --scenes-run RUN --data FLICKR8K --run RUN "
+        f"--out docs/studies` with {'; '.join(runs)}.\n\n"
         "![said against was](trust_reliability.png)\n\n![precision against what is answered](trust_abstention.png)\n\n"
         "![sets by uncertainty](trust_sets.png)"
     )

@@ -24,10 +24,13 @@ SMALL = (
 # A head that pools parts leaves the summary of these alone, as it does CLIP's: several processes must bear that
 _NO_HUB = ("image.backbone=small_conv", "image.name=''", "image.size=32", "text.name=''", "train.layer_decay=1")
 _DRAWN = ("image.size=32", "data.dev_images=12")
-_LONGER: dict[tuple[str, ...], tuple[str, ...]] = {  # options that make a command's work small
+_LESS_HALATION: dict[tuple[str, ...], tuple[str, ...]] = {  # options that make a command's work small
     ("data", "scenes"): ("--train", "64", "--dev", "48", "--test", "24"),
-    ("study", "daa"): ("--only", "flickr8k_infonce-seed0"),
     ("serve",): ("--port", "0"),
+}
+_LESS_PYTHON: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("-m", "bench.sizing"): ("--quick",),
+    ("-m", "studies", "daa"): ("--only", "flickr8k_infonce-seed0"),
 }
 _OTHER = {"coco-5k": "flickr", "0.0.0.0": "127.0.0.1"}  # that protocol asks for 5,000 images
 _FOLDER = "/shared/"  # of several machines; here one beside the others
@@ -51,7 +54,11 @@ def cut_down(words: list[str]) -> list[str]:
     words = [_OTHER.get(word, word.replace(_FOLDER, "shared/")) for word in words]
     if words[0] == "train":
         return [*words, *_sets(_small(words[1:2]))]
-    return next(([*words, *more] for verb, more in _LONGER.items() if (*words[: len(verb)],) == verb), words)
+    return _extended(words, _LESS_HALATION)
+
+
+def _extended(words: list[str], options: dict[tuple[str, ...], tuple[str, ...]]) -> list[str]:
+    return next(([*words, *more] for verb, more in options.items() if (*words[: len(verb)],) == verb), words)
 
 
 def _small(recipe: list[str]) -> tuple[str, ...]:
@@ -154,7 +161,7 @@ class Console:
         return int("does not provide the extra" in said) or code, said
 
     def _python(self, words: list[str], given: str) -> tuple[int, str]:
-        return finished([sys.executable, *words, *(["--quick"] if words == ["-m", "bench.sizing"] else [])])
+        return finished([sys.executable, *_extended(words, _LESS_PYTHON)])
 
     def _curl(self, words: list[str], given: str) -> tuple[int, str]:
         assert self.server is not None, "no block above starts a server"

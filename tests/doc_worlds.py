@@ -190,7 +190,7 @@ PREPARED: dict[str, Callable[[Path], None]] = {  # what one page alone needs
     "docs/measuring.md": _coco_ids,
     "docs/papers.md": _coco,
     "docs/report.md": _second_run,
-    "docs/rooms/studies.md": _judged,
+    "docs/studies/index.md": _judged,
     "docs/scaling.md": _several_machines,
     "docs/serving.md": _photo,
 }

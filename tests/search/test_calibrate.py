@@ -24,6 +24,7 @@ from halation.semantics import caption_relevance
 from halation.training import open_run, read_recipe, train_recipe
 from runs import halation
 from studies import trust as trust_study
+from studies.__main__ import main as studies_main
 from studies.jobs import digest
 from worlds import RECIPE, write_world
 
@@ -244,5 +245,6 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
         assert all(0.75 < row["coverage"] <= 1 for row in one["sets"])
         assert sum(row["chosen"] for row in one["abstention"]) == len(one["thresholds"]) / 2
     assert document["measured"][2]["galleries"][-1]["gallery"] == sum(SIZES.values())
-    assert halation("study", "trust", "--scenes", scenes, "--out", tmp_path) == 2
-    assert "--scenes-run" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        studies_main(["trust", "--scenes", str(scenes), "--out", str(tmp_path)])
+    assert "studies: give --scenes with --scenes-run" in capsys.readouterr().err

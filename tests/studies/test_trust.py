@@ -45,6 +45,8 @@ def test_how_many_answer_is_told_only_where_it_is_known(document: dict[str, Any]
 def test_what_is_kept_is_of_todays_recipes(document: dict[str, Any]) -> None:
     for one in document["measured"]:
         place = f"trust.json, {one['world']} {one['direction']}"
-        assert "digest" in one, f"{place}: of which recipe it is was not written down; run halation study trust again"
+        assert "digest" in one, (
+            f"{place}: of which recipe it is was not written down; run python -m studies trust again"
+        )
         today = digest(read_recipe(one["recipe"], [f"train.seed={one['seed']}"]))
-        assert one["digest"] == today, f"{place}: of an earlier {one['recipe']}; run halation study trust again"
+        assert one["digest"] == today, f"{place}: of an earlier {one['recipe']}; run python -m studies trust again"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["main"]
+from halation.cli._console import progress_bar
+
+__all__ = ["main", "progress_bar"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

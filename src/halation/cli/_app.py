@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,13 +24,11 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Image-text retrieval where many answers are right: measure, compare, study.",
+    help="Image-text retrieval where many answers are right: measure, compare, train, search.",
 )
-study = typer.Typer(no_args_is_help=True, help="The questions behind the metrics, answered on real annotations.")
-app.add_typer(study, name="study")
 data_app = typer.Typer(no_args_is_help=True, help="Look at data before training on it; draw a world of one's own.")
 app.add_typer(data_app, name="data")
-add_calibrate(app, study)
+add_calibrate(app)
 
 
 class Format(str, Enum):
@@ -69,7 +67,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Image-text retrieval where many answers are right: measure, compare, study."""
+    """Image-text retrieval where many answers are right: measure, compare, train, search."""
 
 
 Data = Annotated[Path, typer.Option(help="captions.jsonl, a COCO or Karpathy JSON, or a Flickr8k, COCO or CUB folder.")]
@@ -273,63 +271,6 @@ _search.add_verbs(app)
 _explain.add_verbs(app)
 _export.add_verbs(app)
 _serve.add_verbs(app)
-
-
-@study.command()
-def positives(
-    data: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions, categories and CxC ground truth.")],
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path(),
-) -> None:
-    """How many unannotated matches does each relevance find, at what price in false ones?"""
-    from studies import positives as run_study
-
-    _study(run_study, data, out)
-
-
-@study.command()
-def humans(
-    data: Annotated[Path, typer.Option(help="Flickr8k folder with its Expert and CrowdFlower judgements.")],
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
-) -> None:
-    """Which relevance ranks image-caption pairs as people do?"""
-    from studies import humans as run_study
-
-    _study(run_study, data, out)
-
-
-@study.command()
-def daa(
-    data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
-    out: Annotated[Path, typer.Option(help="Folder for results.md, the plot and results/ (a file per run).")] = Path(),
-    runs: Annotated[Path, typer.Option(help="Folder for the runs; may be deleted afterwards.")] = Path("runs"),
-    quick: Annotated[bool, typer.Option(help="One seed and three models: about twenty minutes.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only runs whose name contains this; repeatable.")] = None,
-    at_once: Annotated[
-        int | None, typer.Option(min=1, help="Runs side by side; by default one for every core, four at most.")
-    ] = None,
-) -> None:
-    """Does training the semantic ranking help? Every model with and without DAA; resumable."""
-    from halation._parallel import threads
-    from studies import daa as run_study
-
-    out.mkdir(parents=True, exist_ok=True)
-    side_by_side = min(4, threads()) if at_once is None else at_once
-    with progress_bar() as progress:
-        result = run_study(
-            data, out, runs, quick=quick, only=only or (), at_once=side_by_side, progress=progress, tell=print_line
-        )
-    print(result)
-    for path in result.write(out):
-        print(f"wrote {path}", file=sys.stderr)
-
-
-def _study(run_study: Callable[..., Any], data: Path, out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)  # before the work: a folder that cannot be made is known at once
-    with progress_bar() as progress:
-        result = run_study(data, progress=progress)
-    print(result)
-    for path in result.write(out):
-        print(f"wrote {path}", file=sys.stderr)
 
 
 def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | None):  # type: ignore[no-untyped-def]

@@ -1,14 +1,13 @@
-"""`halation calibrate` and `halation study trust`."""
+"""`halation calibrate`."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from halation.cli._console import print_line, progress_bar
+from halation.cli._console import progress_bar
 
 if TYPE_CHECKING:
     from halation.calibration import Ambiguity, Calibrator
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["add_verbs"]
 
 
-def add_verbs(app: typer.Typer, study: typer.Typer) -> None:
+def add_verbs(app: typer.Typer) -> None:
     """Hang the verbs of this file onto the command line."""
     app.command()(calibrate)
-    study.command()(trust)
 
 
 def calibrate(
@@ -108,22 +106,3 @@ def _words(ambiguity: Ambiguity | None) -> str:
         return f"σ says nothing about how much a query covers{measured}: no word for it"
     low, high = ("broad", "specific") if (ambiguity.agreement or 0) < 0 else ("specific", "broad")
     return f"{low}: σ ≤ {ambiguity.low:.3g}; {high}: σ > {ambiguity.high:.3g}{measured}"
-
-
-def trust(
-    scenes: Annotated[Path | None, typer.Option(help="Drawn scenes, where truth is exact.")] = None,
-    scenes_run: Annotated[Path | None, typer.Option(help="A run trained on them.")] = None,
-    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder.")] = None,
-    run: Annotated[Path | None, typer.Option(help="A run trained on it.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plots (PNG).")] = Path(),
-    splits: Annotated[int, typer.Option(help="Image-level splits of the conformal sets.")] = 100,
-) -> None:
-    """Are probabilities calibrated, is "nothing matches" right, do conformal sets hold what they promise?"""
-    from studies import trust as run_study
-
-    out.mkdir(parents=True, exist_ok=True)
-    with progress_bar() as progress:
-        result = run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, tell=print_line)
-    print(result)
-    for path in result.write(out):
-        print(f"wrote {path}", file=sys.stderr)

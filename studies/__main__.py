@@ -1,0 +1,112 @@
+"""`python -m studies positives|humans|daa|trust …`: run a study, print its tables and write its page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from halation import HalationError
+from halation.cli import progress_bar
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Experiments of this repository: each answers one question on real annotations.",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `python -m studies …`; bad input prints one message and exits with code 2."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="python -m studies")
+    except HalationError as error:
+        print(f"studies: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+@app.command()
+def positives(
+    data: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions, categories and CxC ground truth.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path(),
+) -> None:
+    """How many unannotated matches does each relevance find, at what price in false ones?"""
+    from studies import positives as run_study
+
+    _run(out, lambda progress: run_study(data, progress=progress))
+
+
+@app.command()
+def humans(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with its Expert and CrowdFlower judgements.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
+) -> None:
+    """Which relevance ranks image-caption pairs as people do?"""
+    from studies import humans as run_study
+
+    _run(out, lambda progress: run_study(data, progress=progress))
+
+
+@app.command()
+def daa(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for results.md, the plot and results/ (one file per run).")
+    ] = Path(),
+    runs: Annotated[Path, typer.Option(help="Folder for the runs; you may delete it afterwards.")] = Path("runs"),
+    quick: Annotated[bool, typer.Option(help="One seed and three models: about twenty minutes.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only runs whose name contains this; repeatable.")] = None,
+    at_once: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side; by default one per core, at most four.")
+    ] = None,
+) -> None:
+    """Does training the semantic ranking help? Trains every model with and without DAA; resumable."""
+    from halation._parallel import threads
+    from studies import daa as run_study
+
+    workers = min(4, threads()) if at_once is None else at_once
+    _run(
+        out,
+        lambda progress: run_study(
+            data, out, runs, quick=quick, only=only or (), at_once=workers, progress=progress, tell=_print_line
+        ),
+    )
+
+
+@app.command()
+def trust(
+    scenes: Annotated[Path | None, typer.Option(help="Drawn scenes, where the truth is exact.")] = None,
+    scenes_run: Annotated[Path | None, typer.Option(help="A run trained on them.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder.")] = None,
+    run: Annotated[Path | None, typer.Option(help="A run trained on it.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plots (PNG).")] = Path(),
+    splits: Annotated[int, typer.Option(help="Image-level splits of the conformal sets.")] = 100,
+) -> None:
+    """Are probabilities calibrated, is "nothing matches" right, do conformal sets keep their promise?"""
+    from studies import trust as run_study
+
+    _run(
+        out,
+        lambda progress: run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, tell=_print_line),
+    )
+
+
+def _run(out: Path, study: Callable[[Any], Any]) -> None:
+    out.mkdir(parents=True, exist_ok=True)  # first, so that a folder that cannot be made is reported before the work
+    with progress_bar() as progress:
+        result = study(progress)
+    print(result)
+    for path in result.write(out):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

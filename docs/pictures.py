@@ -42,7 +42,7 @@ def main(demo: Path, out: Path) -> None:
             raise InputError(f"{demo} holds no {name}; make it with: halation demo --out {demo}")
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, _browser() as browser:
-        _explaining(demo, Path(name), out / "explaining.png")
+        _explaining(browser, demo, Path(name), out / "explaining.png")
         page = report_run(
             demo / "scenes_pcme_daa", demo / "scenes", Path(name) / "report", against=demo / "scenes_pcme"
         )
@@ -52,14 +52,17 @@ def main(demo: Path, out: Path) -> None:
         _serving(browser, demo / "index", out / "serving.png")
 
 
-def _explaining(demo: Path, room: Path, out: Path) -> None:
+def _explaining(browser: Browser, demo: Path, room: Path, out: Path) -> None:
     """The demo's PCME compared by CSD, whose score has parts that differ."""
     run = Path(shutil.copytree(demo / "scenes_pcme", room / "scenes_pcme"))
     (run / "calibration.json").unlink(missing_ok=True)  # of another similarity
     recipe = read_recipe(run / "config.toml")
     compared = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, similarity="csd"))
     (run / "config.toml").write_text(to_toml(compared), encoding="utf-8")
-    explain(run, demo / "scenes" / "images" / PICTURE, WORDS).to_png(out)
+    explain(run, demo / "scenes" / "images" / PICTURE, WORDS).to_html(room / "why.html")
+    with _page(browser, (room / "why.html").as_uri(), height=400) as page:
+        page.wait_for_function(LOADED)
+        _keep(page.screenshot(full_page=True), out)
 
 
 def _head(browser: Browser, report: Path, out: Path) -> None:

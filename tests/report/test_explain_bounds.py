@@ -36,7 +36,6 @@ def test_the_words_after_the_first_48_are_not_looked_at_and_that_is_said(
     explained.to_html(tmp_path / "why.html")
     page = (tmp_path / "why.html").read_text(encoding="utf-8")
     assert page.count("<small>–</small>") == 72 and said in page and "nan" not in page
-    explained.to_png(tmp_path / "why.png")
 
 
 def test_the_score_of_a_long_text_is_that_of_all_of_it(run_of: RunOf, picture: Path) -> None:

@@ -36,7 +36,6 @@ class Own(nn.Module):
 def said(explained: Explanation, folder: Path) -> str:
     """Everything a person is told, in every form that has words."""
     explained.to_html(folder / "why.html")
-    explained.to_png(folder / "why.png")
     return f"{explained}{(folder / 'why.html').read_text(encoding='utf-8')}{explained.to_dict()}"
 
 

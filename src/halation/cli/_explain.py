@@ -14,16 +14,12 @@ from halation._errors import InputError
 
 __all__ = ["add_verbs"]
 
-_FORMS = {".png": "to_png", ".html": "to_html"}
-
 
 def explain(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
     image: Annotated[Path, typer.Option(help="A picture.")],
     text: Annotated[str, typer.Option(help="What is said of it.")],
-    out: Annotated[
-        list[Path] | None, typer.Option("--out", "-o", help="Draw it: a .png or an .html file; repeatable.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write it as a page: an .html file.")] = None,
     backbone: Annotated[
         str | None, typer.Option(help="What computed the features, for a run trained on features of its own.")
     ] = None,
@@ -36,12 +32,11 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Why does a picture score as it does for a text? The parts of the score, where heads look, what mattered."""
-    targets = out or []
-    for path in targets:
-        if path.suffix.lower() not in _FORMS:
-            raise InputError(f"{path}: an explanation is drawn as .png or .html; name such a file")
-        if path.is_dir() or not path.parent.is_dir():
-            raise InputError(f"{path} cannot be written: name a file in an existing folder")
+    if out is not None:
+        if out.suffix.lower() != ".html":
+            raise InputError(f"{out}: an explanation is written as a web page; name a file that ends in .html")
+        if out.is_dir() or not out.parent.is_dir():
+            raise InputError(f"{out} cannot be written: name a file in an existing folder")
     from halation.report import explain as work
 
     with contextlib.ExitStack() as opened:
@@ -53,9 +48,9 @@ def explain(
             opened.callback(search.close)
         explained = work(run, image, text, backbone=backbone, data=data, search=search)
     print(json.dumps(explained.to_dict(), ensure_ascii=False, indent=2) if as_json else explained)
-    for path in targets:
-        getattr(explained, _FORMS[path.suffix.lower()])(path)
-        print(f"wrote {path}", file=sys.stderr)
+    if out is not None:
+        explained.to_html(out)
+        print(f"wrote {out}", file=sys.stderr)
 
 
 def add_verbs(app: typer.Typer) -> None:

@@ -22,7 +22,7 @@ _STEPS = 10  # shades of a colour; classes, so that the page needs no style attr
 
 def write_html(explanation: Explanation, path: str | os.PathLike[str]) -> None:
     """Pictures, words and parts; everything that comes from data is escaped."""
-    own = files("halation.report").joinpath("page.css").read_text(encoding="utf-8")
+    own = files("halation.report").joinpath("static").joinpath("explain.css").read_text(encoding="utf-8")
     write_text(path, _page(explanation, f"{shared('palette.css')}\n{own}"))
 
 

@@ -143,12 +143,6 @@ class Explanation:
         plain: dict[str, Any] = _without_negative_zeros(told)
         return plain
 
-    def to_png(self, path: str | os.PathLike[str]) -> None:
-        """Draw it: the picture under each attention and under its influence, the words, the parts of the score."""
-        from halation.report._explain_png import write_png
-
-        write_png(self, path)
-
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """One page that needs nothing else: no network, no files beside it."""
         from halation.report._explain_html import write_html

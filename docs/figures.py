@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Rectangle
 
 from halation import Gaussian, metrics, similarity
-from halation._files import atomic_path
+from halation._storage import publish_file
 from halation.calibration import JudgedScores, fit_abstention, trials
 from halation.data import Object, Scene, true_of
 from halation.data._scenes_draw import paint
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
     for name, draw in FIGURES.items():
         with matplotlib.rc_context(STYLE):
             figure = draw()
-            with atomic_path(folder / f"{name}.svg") as temporary:
+            with publish_file(folder / f"{name}.svg") as temporary:
                 figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "docs/figures.py"})
 
 

@@ -24,7 +24,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from halation._errors import HalationError, InputError
-from halation._files import atomic_path
+from halation._storage import publish_file
 from halation.report import explain, report_run
 from halation.serve import ServeSettings, serve
 from halation.training import read_recipe, to_toml
@@ -111,7 +111,7 @@ def _serving(browser: Browser, index: Path, out: Path) -> None:
 def _keep(picture: bytes, out: Path, colours: int = 256) -> None:
     """As PNG, with few colours where these are enough: pages are text on paper."""
     image = Image.open(BytesIO(picture)).convert("RGB")
-    with atomic_path(out) as temporary:
+    with publish_file(out) as temporary:
         (image.quantize(colours) if colours else image).save(temporary, optimize=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from halation._arrays import FloatArray
-from halation._files import atomic_path
+from halation._storage import publish_file
 from halation._web import signed
 from halation.training import read_recipe
 
@@ -210,7 +210,7 @@ def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
     both[0].set_ylabel("R-sum")
     figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)  # never over a point
     figure.suptitle("InfoNCE with DAA on Flickr8k (test, seed 0)")
-    with atomic_path(path) as temporary:
+    with publish_file(path) as temporary:
         figure.savefig(temporary, dpi=150)
     return True
 

@@ -20,8 +20,9 @@ import numpy.typing as npt
 from halation import _table
 from halation._arrays import FloatArray, IntArray
 from halation._errors import InputError, MissingExtra
-from halation._files import atomic_path, write_text
+from halation._files import write_text
 from halation._progress import Progress, silent
+from halation._storage import publish_file
 from halation.data import Truth, read, read_cxc
 from halation.semantics import Corpus, Semantics
 from studies.encoder import RememberingEncoder
@@ -111,7 +112,7 @@ class PositivesStudy:
         paths = [target / f"positives.{suffix}" for suffix in ("md", "json", "png")]
         write_text(paths[0], self.to_markdown())
         write_text(paths[1], json.dumps(_thinned(self), indent=1) + "\n")
-        with atomic_path(paths[2]) as temporary:
+        with publish_file(paths[2]) as temporary:
             _plot(self, temporary)
         return paths
 

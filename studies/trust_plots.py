@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from halation._files import atomic_path
+from halation._storage import publish_file
 from studies.trust_measure import Measured
 
 __all__ = ["abstention_plot", "sets_plot"]
@@ -66,5 +66,5 @@ def _figure(columns: int, height: float, rows: int = 1):  # type: ignore[no-unty
 
 
 def _save(figure, path: Path) -> None:  # type: ignore[no-untyped-def]
-    with atomic_path(path) as temporary:
+    with publish_file(path) as temporary:
         figure.savefig(temporary, format="png")

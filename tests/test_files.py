@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation._files import atomic_path, read_json, read_jsonl, read_lines, read_npy, write_text
+from halation._files import read_json, read_jsonl, read_lines, read_npy, write_text
+from halation._storage import publish_file
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     write_text(target, "old")
 
     def fail() -> None:
-        with atomic_path(target) as temporary:
+        with publish_file(target) as temporary:
             temporary.write_text("half")
             raise RuntimeError
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from halation._errors import InputError
+from halation._storage import publish_file
 
-__all__ = ["atomic_path", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "sync", "write_text"]
-
-
-@contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would hide the file from the user's group
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+__all__ = ["read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
-    with atomic_path(path) as temporary:
+    with publish_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def sync(path: str | os.PathLike[str]) -> None:
-    """Have a file, or the names in a folder, on the disk and not only on the way there."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from halation._errors import InputError
-from halation._files import atomic_path
+from halation._storage import publish_file
 
 __all__ = ["load_tensors", "read_note", "save_tensors"]
 
@@ -20,7 +20,7 @@ def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], no
     """Write `tensors` to a safetensors file, with a note (a text of any form) in its header."""
     # safetensors refuses views that share storage: contiguous copies on the CPU are what a file holds anyway
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    with atomic_path(path) as temporary:
+    with publish_file(path) as temporary:
         try:
             save_file(plain, temporary, metadata=None if note is None else {"note": note})
         except SafetensorError as error:  # "I/O error: No space left on device (os error 28)"

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 import torch
 
-from halation import Gaussian, InputError
+from halation import Gaussian, InputError, _storage
+from halation._storage import sha256_of
 from halation.calibration import Calibrators, fit_calibrator
 from halation.index import Index
 from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search, read_picture
-from halation.search._fingerprint import sha256_of
 from halation.training import open_run
 from judged_worlds import points
 from layouts import draw
@@ -402,30 +402,30 @@ class TestReplacing:
         assert {str(partial / path.relative_to(new)) for path in new.rglob("*")} <= synced
         assert put < named < removed
         assert ("sync", str(own)) in happened[put:named] and ("sync", str(own)) in happened[named:removed]
-        assert any(what == "sync" and ".search.json" in path for what, path in happened[put:named])
+        assert any(what == "sync" and path.endswith(".json") for what, path in happened[put:named])
 
     def test_two_that_index_into_one_folder_leave_a_whole_index(
         self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The second ends between the moment the first's data is there and the moment search.json names it."""
-        out, publish = tmp_path / "idx", _make_index._publish
+        out, publish = tmp_path / "idx", _storage._publish_version
         threads: list[threading.Thread] = []
 
-        def slowly(partial: Path, data: Path, said: dict[str, Any]) -> None:
+        def slowly(target: Path, head: str, version: _storage.Version) -> None:
             if not threads:
                 threads.append(threading.Thread(target=make_index, args=(index.parent / "emb", out)))
                 threads[0].start()
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(_make_index, "sync", waits)
-                    publish(partial, data, said)
+                    patch.setattr(_storage, "sync", waits)
+                    publish(target, head, version)
                 return
-            publish(partial, data, said)
+            publish(target, head, version)
 
         def waits(path: Path) -> None:
             if path == out and threading.current_thread() is threading.main_thread():
                 threads[0].join(timeout=3)
 
-        monkeypatch.setattr(_make_index, "_publish", slowly)
+        monkeypatch.setattr(_storage, "_publish_version", slowly)
         make_index(index.parent / "emb", out)
         threads[0].join()
         assert open_search(out).text("a dog").hits
@@ -548,7 +548,7 @@ class TestMistakes:
         precious = tmp_path / "precious"
         precious.mkdir()
         (precious / "thesis.tex").touch()
-        with pytest.raises(InputError, match="is there and is no index of halation"):
+        with pytest.raises(InputError, match="exists and is not an index of halation"):
             make_index(index.parent / "emb", precious)
         assert (precious / "thesis.tex").exists()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray
-from halation._files import atomic_path
+from halation._storage import publish_file
 from halation.calibration._quality import ece, reliability
 
 __all__ = ["Panel", "reliability_plot"]
@@ -46,5 +46,5 @@ def reliability_plot(panels: Sequence[Panel], path: str | os.PathLike[str], bins
         below.set_ylabel("candidates" if not column else "")
         for part in (axes, below):
             part.grid(alpha=0.25)
-    with atomic_path(path) as temporary:
+    with publish_file(path) as temporary:
         figure.savefig(temporary, format="png")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from halation._errors import InputError
-from halation._files import atomic_path, read_json, read_npy, write_text
+from halation._files import read_json, read_npy, write_text
+from halation._storage import publish_file, sweep
 from halation.data._feature_files import CORRUPT, LOCAL, META, NAMES, POOLED
 
 __all__ = ["Cache", "check_same"]
@@ -137,9 +138,9 @@ class Cache:
         self._meta["complete"] = True
         self._say()
         self.complete = True
-        left = [self.folder / name for name in (*_PARTS.values(), _MARKS)]
-        for path in [*left, *self.folder.glob(".*.npy.*"), *self.folder.glob(".meta.json.*")]:  # of runs that were cut
-            path.unlink(missing_ok=True)
+        for name in (*_PARTS.values(), _MARKS):
+            (self.folder / name).unlink(missing_ok=True)
+        sweep(self.folder)
 
     def _settle(self, part: Path, final: Path, kept: Sequence[int]) -> None:
         if not part.is_file():
@@ -148,7 +149,7 @@ class Cache:
             part.replace(final)
             return
         rows = read_npy(part)
-        with atomic_path(final) as temporary:
+        with publish_file(final) as temporary:
             whole = np.lib.format.open_memmap(
                 temporary, mode="w+", dtype=np.float16, shape=(len(kept), *rows.shape[1:])
             )

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from halation._arrays import IntArray
 from halation._errors import InputError
-from halation._files import atomic_path, write_text
+from halation._files import write_text
 from halation._progress import Progress, silent
+from halation._storage import publish_file
 from halation.data._cache_files import check_same
 from halation.data._feature_files import CORRUPT, LOCAL, META, NAMES, POOLED, open_features
 from halation.data._features import Rows
@@ -61,7 +62,7 @@ class Smaller:
         projection.save(self.folder / PROJECTION)
         self._write(store.local, projection, progress)
         for name in (POOLED, NAMES, CORRUPT):
-            with atomic_path(self.folder / name) as temporary:
+            with publish_file(self.folder / name) as temporary:
                 shutil.copyfile(self.whole / name, temporary)
         shapes = {"pooled": [store.pooled_dim], "local": [store.cells, self._cells]}
         self._meta |= {"fitted_on": len(rows), "variance": share, "shapes": shapes, "complete": True}
@@ -70,7 +71,7 @@ class Smaller:
 
     def _write(self, local: Rows, projection: Projection, progress: Progress) -> None:
         shape = (len(local), local.shape[0], self._cells)
-        with atomic_path(self.folder / LOCAL) as temporary:
+        with publish_file(self.folder / LOCAL) as temporary:
             out = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float16, shape=shape)
             for rows in _blocks(np.arange(len(local)), "smaller cells", progress):
                 out[rows[0] : rows[-1] + 1] = projection(local.read(rows)).half().numpy()

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from halation._files import atomic_path
+from halation._storage import publish_file
 
 __all__ = ["SentenceCache", "SentenceReader", "cache_folder"]
 
@@ -85,7 +85,7 @@ class SentenceCache:
             self._keys, self._values = np.concatenate([self._keys, keys]), np.concatenate([self._values, values])
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_path(self.file) as temporary, temporary.open("wb") as handle:
+            with publish_file(self.file) as temporary, temporary.open("wb") as handle:
                 np.savez(handle, keys=self._keys, values=self._values)
         except OSError:
             return  # a cache that cannot be kept costs time, nothing else

@@ -9,8 +9,8 @@ import numpy as np
 
 from halation._arrays import Array, FloatArray
 from halation._errors import InputError, one_of
-from halation._files import atomic_path
 from halation._progress import Progress, silent
+from halation._storage import publish_file
 from halation.data import Truth, trec_ids
 from halation.evaluation._sources import Matrix, Rankings, Source, check_shape
 
@@ -44,7 +44,7 @@ def write_run(
     if direction == "t2i":
         queries, items, asked = items, queries, truth.queries("t2i")
     query_names, names = trec_ids(queries), trec_ids(items)
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with publish_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for start in range(0, len(asked), _BLOCK):
             block = asked[start : start + _BLOCK]
             rows = source.i2t(block) if direction == "i2t" else source.t2i(block)

@@ -13,11 +13,11 @@ from typing import Any
 import halation
 from halation._errors import InputError
 from halation._files import read_json, write_text
+from halation._storage import publish_folder
 from halation.calibration import Calibrators
 from halation.data._projection import PROJECTION
 from halation.encoders._words import GLOVE_50
 from halation.export._card import model_card
-from halation.export._whole import whole_folder
 from halation.search import fingerprint
 from halation.training import Recipe, Trained, open_run, read_recipe, to_toml
 
@@ -53,7 +53,7 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     recipe, cut = _portable(read_recipe(source / _CONFIG))
     about = read_json(source / "run.json") if (source / "run.json").is_file() else {}
     told = {key: about[key] for key in _TOLD if key in about}
-    with whole_folder(out) as folder:
+    with publish_folder(out) as folder:
         for name in _ALIKE:
             if (source / name).is_file():
                 shutil.copyfile(source / name, folder / name)

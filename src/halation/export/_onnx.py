@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 from halation._errors import HalationError, InputError, MissingExtra
 from halation._files import write_text
+from halation._storage import publish_folder
 from halation.data import Features, Tokens
 from halation.encoders import HubImage, HubText, WordsAndSentence
 from halation.export._dense import CELLS
 from halation.export._describe import describe, how_to_prepare
 from halation.export._left_out import what_stays, why_no_backbone
 from halation.export._sides import Backbone, ImageSide, TextSide, both
-from halation.export._whole import whole_folder
 from halation.search._eyes import Eyes
 from halation.similarity import IndexedSimilarity
 from halation.training import Trained, open_run
@@ -80,7 +80,7 @@ def export_onnx(
         if backbone is not None:
             raise
         left_out["backbone.onnx"] = why_no_backbone(eyes, error)
-    with whole_folder(out) as folder:
+    with publish_folder(out) as folder:
         files: dict[str, Any] = {}
         for name, graph in graphs.items():
             path = folder / f"{name}.onnx"

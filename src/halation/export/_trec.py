@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from halation._progress import Progress, silent
+from halation._storage import publish_folder
 from halation.data import Direction, write_qrels
 from halation.evaluation import write_run
-from halation.export._whole import whole_folder
 from halation.training import Trained, open_run
 
 __all__ = ["export_trec"]
@@ -32,7 +32,7 @@ def export_trec(
     scores = trained.scores(dataset, progress=progress)
     tag = "_".join(trained.recipe.name.split()) or "halation"
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
-    with whole_folder(out) as folder:
+    with publish_folder(out) as folder:
         for side in sides:
             path = folder / f"{side}.run"
             write_run(path, scores, dataset.truth, side, depth=depth, tag=tag, progress=progress)

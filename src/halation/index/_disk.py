@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
-import shutil
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,8 @@ import numpy as np
 
 import halation
 from halation._errors import HalationError, InputError
-from halation._files import read_json, sync
+from halation._files import read_json
+from halation._storage import DATA, check_files, checksums, read_version, replace_version
 from halation.index._backend import Backend
 from halation.index._choose import choose
 from halation.index._gallery import Gallery
@@ -33,7 +30,6 @@ __all__ = ["Saved", "read_index", "write_index"]
 FORMAT = 2
 _HEAD, _BACKEND = "index.json", "backend"
 _GAUSSIANS, _ITEMS, _FORM = "gaussians.safetensors", "items.safetensors", "form.safetensors"
-_DATA = "data-"
 
 
 @dataclass
@@ -47,34 +43,19 @@ class Saved:
 
 
 def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
-    """Write the data beside the old, then let index.json speak of the new, then remove the old."""
+    """Write an index to a folder, in place of the one that is there."""
     target = Path(folder)
     head = _head(saved)
     if target.is_file() or not target.absolute().parent.is_dir():
         raise InputError(f"{target} is a file, or the folder it should lie in does not exist; name a new folder")
-    target.mkdir(exist_ok=True)
-    before = _data_of(target)
-    data = target / f"{_DATA}{os.getpid()}-{uuid.uuid4().hex[:8]}"
     try:
-        data.mkdir()
-        _write_data(saved.gallery, data)
-        head["files"] = {path.relative_to(data).as_posix(): _seal(path) for path in sorted(_files(data))}
-        head["data"] = data.name
-        (data / _HEAD).write_text(json.dumps(head, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        sync(data / _HEAD)
-        (data / _HEAD).replace(target / _HEAD)  # before this line the folder holds the old index, after it the new one
-        sync(target)
-    except BaseException as error:
-        if _data_of(target) != data.name:
-            shutil.rmtree(data, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            target.rmdir()  # if nothing is in it
-        if isinstance(error, OSError) and not isinstance(error, HalationError):
-            raise InputError(f"{target} could not be written ({error}); what was there before is untouched") from None
-        raise
-    for path in target.glob(f"{_DATA}*"):  # the old one, and what savers that were killed left behind
-        if path.name == before or (path.name != data.name and not _alive(path.name.split("-")[1])):
-            shutil.rmtree(path, ignore_errors=True)
+        with replace_version(target, _HEAD) as version:
+            _write_data(saved.gallery, version.folder)
+            version.head |= head | {"files": checksums(version.folder)}
+    except OSError as error:
+        if isinstance(error, HalationError):
+            raise
+        raise InputError(f"{target} could not be written ({error}); what was there before is untouched") from None
 
 
 def _head(saved: Saved) -> dict[str, Any]:
@@ -132,15 +113,12 @@ def _form_arrays(gallery: Gallery) -> dict[str, Any]:
 def read_index(folder: str | os.PathLike[str], backend: Backend | None, *, verify: bool) -> Saved:
     """What `write_index` wrote; with another backend, that one is still empty."""
     target = Path(folder)
-    while True:
-        head = _read_head(target)
-        try:
-            _check_files(target / head["data"], head["files"], verify=verify)
-            return _assemble(head, target / head["data"], backend)
-        except (InputError, OSError):
-            if _data_of(target) == head["data"]:
-                raise
-            # another process saved meanwhile: what we were reading is gone, and there is a new one
+
+    def read(head: dict[str, Any]) -> Saved:
+        check_files(target / head["data"], head["files"], verify=verify)
+        return _assemble(head, target / head["data"], backend)
+
+    return read_version(lambda: _read_head(target), read)
 
 
 def _read_head(target: Path) -> dict[str, Any]:
@@ -155,23 +133,11 @@ def _read_head(target: Path) -> dict[str, Any]:
             f"this halation ({halation.__version__}) reads format {FORMAT}; make the index again"
         )
     missing = {"data", "files", "similarity", "backend", "dim", "next_key", "meta"} - head.keys()
-    if missing or not str(head["data"]).startswith(_DATA) or "/" in head["data"]:
+    if missing or not str(head["data"]).startswith(DATA) or "/" in head["data"]:
         raise InputError(
             f"{target / _HEAD} is incomplete ({', '.join(sorted(missing)) or 'data'}); make the index again"
         )
     return head
-
-
-def _check_files(data: Path, files: dict[str, Any], *, verify: bool) -> None:
-    for name, said in files.items():
-        path = data / name
-        if not path.is_file():
-            raise InputError(f"{path} is missing: the index is incomplete; copy it again, or make it again")
-        size = path.stat().st_size
-        if size != said["bytes"]:
-            raise InputError(f"{path} is damaged: it has {size:,} bytes instead of {said['bytes']:,}; copy it again")
-        if verify and _sha256(path) != said["sha256"]:
-            raise InputError(f"{path} is damaged: its checksum differs from {_HEAD}'s; copy it again, or make it again")
 
 
 def _assemble(head: dict[str, Any], data: Path, backend: Backend | None) -> Saved:
@@ -195,39 +161,3 @@ def _assemble(head: dict[str, Any], data: Path, backend: Backend | None) -> Save
 def _stored(form: dict[str, Any], name: str) -> Gaussian:
     log_var = form.get(f"{name}.log_var")
     return Gaussian(np.array(form[f"{name}.mean"]), None if log_var is None else np.array(log_var))  # type: ignore[arg-type]
-
-
-def _data_of(target: Path) -> str | None:
-    """The folder index.json speaks of."""
-    try:
-        return str(json.loads((target / _HEAD).read_text(encoding="utf-8"))["data"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _seal(path: Path) -> dict[str, Any]:
-    """Size and checksum of a file that is on the disk, not only on its way there."""
-    sync(path)
-    return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except PermissionError:
-        return True  # somebody else's
-    except (OSError, ValueError):
-        return False
-    return True

@@ -13,11 +13,11 @@ import torch
 
 import halation
 from halation._errors import InputError
-from halation._files import atomic_path, write_text
-from halation.search._alone import alone_in
+from halation._files import write_text
+from halation._storage import exclusive, publish_file, sha256_of
 from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
 from halation.search._entries import Entry, Source, in_utf8, one_line
-from halation.search._fingerprint import fingerprint, sha256_of
+from halation.search._fingerprint import fingerprint
 from halation.search._towers import SIMILARITIES, Towers
 
 __all__ = ["begin", "close"]
@@ -80,7 +80,7 @@ def close(folder: Path, source: Source, said: dict[str, Any]) -> Embeddings:
 
     One process at a time: shards that end together could see different rows, and each would remove the other's list.
     """
-    with alone_in(folder):
+    with exclusive(folder):
         return _close(folder, source, said)
 
 
@@ -128,7 +128,7 @@ def _listed(folder: Path, entries: Sequence[Entry]) -> dict[str, Any] | None:
     sha256 = hashlib.sha256(b"".join(lines)).hexdigest()
     listing = f"items-{sha256[:12]}.jsonl"
     if not (folder / listing).is_file() or sha256_of(folder / listing) != sha256:
-        with atomic_path(folder / listing) as temporary, temporary.open("wb") as file:
+        with publish_file(folder / listing) as temporary, temporary.open("wb") as file:
             file.writelines(lines)
     parts = [journal.folder.name for journal in filled]
     return {"items": len(lines), "listing": listing, "sha256": sha256, "parts": parts, "corrupt": corrupt}

@@ -14,9 +14,9 @@ import torch
 
 from halation._errors import InputError
 from halation._files import read_json
+from halation._storage import sha256_of
 from halation.search._answers import Side
 from halation.search._entries import PictureLocation
-from halation.search._fingerprint import sha256_of
 from halation.search._journal import JOURNAL, Journal, read_journal
 from halation.similarity import Gaussian
 

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from halation._errors import InputError
+from halation._storage import sha256_of
 
-__all__ = ["fingerprint", "sha256_of"]
+__all__ = ["fingerprint"]
 
 _MODEL = ("config.toml", "vocabulary.json", "model.safetensors")
 
@@ -26,12 +27,3 @@ def fingerprint(run: str | os.PathLike[str]) -> str:
             raise InputError(f"{folder} holds no {name}; is it a run's folder, and did an epoch finish?")
         total.update(f"{name} {sha256_of(path)}\n".encode())
     return total.hexdigest()
-
-
-def sha256_of(path: Path) -> str:
-    """Of a file's content."""
-    with path.open("rb") as file:
-        found = hashlib.sha256()
-        while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()

@@ -7,6 +7,7 @@ its line feed is there. So whatever happens, the journal tells the truth: nothin
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,12 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from halation._errors import InputError
+from halation._storage import exclusive
 from halation.similarity import Gaussian
-
-try:
-    import fcntl
-except ImportError:  # not on this system: two writers are then the user's own affair
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["ARRAYS", "JOURNAL", "Batch", "Journal", "Lost", "Writer", "read_journal"]
 
@@ -122,32 +119,29 @@ class Writer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files: dict[str, IO[bytes]] = {}
+        self._open_files = contextlib.ExitStack()  # and the lock
 
     def __enter__(self) -> Writer:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._take_up(self._open(JOURNAL))
+            self._resume(self._open(JOURNAL))
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def _take_up(self, file: IO[bytes]) -> None:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(
-                    f"{self.folder} is being written by another process; wait for it, or stop it"
-                ) from None
+    def _resume(self, file: IO[bytes]) -> None:
+        try:
+            self._open_files.enter_context(exclusive(self.folder / JOURNAL, wait=False))
+        except BlockingIOError:
+            raise InputError(f"{self.folder} is being written by another process; wait for it, or stop it") from None
         self.journal = read_journal(self.folder)
         if self.journal.rows:
             self.journal.arrays()  # says what is missing, before more is added behind it
         file.truncate(self.journal.length)
 
     def __exit__(self, *problem: object) -> None:
-        for file in self._files.values():
-            file.close()
+        self._open_files.close()
 
     def add(
         self,
@@ -187,7 +181,7 @@ class Writer:
 
     def _open(self, name: str) -> IO[bytes]:
         handle = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o666)  # neither truncated nor only appended to
-        self._files[name] = os.fdopen(handle, "r+b")
+        self._files[name] = self._open_files.enter_context(os.fdopen(handle, "r+b"))
         return self._files[name]
 
 

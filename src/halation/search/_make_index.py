@@ -1,33 +1,25 @@
 """`make_index`: from embeddings to an index's folder.
 
-An index's folder holds search.json, written last, and the folder of data it speaks of. A new index is written beside
-the old; when search.json speaks of the new one, the old is removed. Who has it open keeps it. The new one is on the
-disk before search.json speaks of it, and one process at a time lets it speak.
+The folder of an index holds search.json and the data folder it names: an index per side, and items.sqlite.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import halation
 from halation._errors import HalationError, InputError
-from halation._files import atomic_path, read_json, sync
 from halation._progress import Progress, silent
+from halation._storage import DATA, current_version, replace_version, sha256_of
 from halation.index import Backend, HubnessKind, Index, Milvus
 from halation.index._milvus import drop_saved
-from halation.search._alone import alone_in
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
-from halation.search._fingerprint import sha256_of
 from halation.search._items import Known, write_items
 from halation.search._towers import SIMILARITIES
 from halation.similarity import Gaussian
@@ -35,7 +27,6 @@ from halation.similarity import Gaussian
 __all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
 
 FORMAT, ABOUT, ITEMS = "halation search 1", "search.json", "items.sqlite"
-_DATA, _PARTIAL = "data-", ".partial-"
 _QUERIES = 10_000  # of the other side, to tune recall and measure hubness on
 
 
@@ -67,13 +58,16 @@ def make_index(
     _check_ids(found)
     others = None if queries is None else _of_one_model(queries, found)
     banks = {side: _bank(side, found, others, needed=hubness is not None) for side in found.sides}
-    with contextlib.ExitStack() as made, _replacing(Path(out)) as (folder, said):
+    _check_target(Path(out))
+    with contextlib.ExitStack() as made, replace_version(out, ABOUT, retire=_drop_collections) as version:
+        folder, said = version.folder, version.head
+        said |= {"format": FORMAT, "versions": {"halation": halation.__version__}}
         said |= {key: found.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
         said |= {"embeddings": str(found.folder.resolve()), "roots": [str(root) for root in found.roots], "sides": {}}
         for done, (side, embedded) in enumerate(found.sides.items()):
             progress("indexing", done, len(found.sides))
             embedded.check()
-            fresh = None if uri is None else made.enter_context(_new_milvus(uri, recall, folder.parent, said["data"]))
+            fresh = None if uri is None else made.enter_context(_new_milvus(uri, recall, Path(out), version.name))
             chosen: str | Backend = fresh or backend
             bank = None if (asking := banks[side]) is None else _some(asking)
             compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
@@ -97,7 +91,7 @@ def _new_milvus(uri: str, recall: float, target: Path, data: str) -> Iterator[Mi
         yield backend
     except BaseException:
         with contextlib.suppress(HalationError):
-            if _data_of(target) != data:
+            if current_version(target, ABOUT) != data:
                 backend.drop()
         backend.close()
         raise
@@ -148,79 +142,16 @@ def _known(embedded: Embedded) -> Iterator[Known]:
             yield Known(record.id, record.captions, record.place, one)
 
 
-@contextmanager
-def _replacing(target: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A new folder and what search.json will say of it; both count when the block ends well."""
-    if target.exists() and not (target / ABOUT).is_file() and (target.is_file() or _strangers(target)):
-        raise InputError(f"{target} is there and is no index of halation; name a new or empty folder")
-    fresh = not target.exists()
-    target.mkdir(parents=True, exist_ok=True)
-    partial = target / f"{_PARTIAL}{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    data = target / f"{_DATA}{partial.name[-8:]}"
-    said = {"format": FORMAT, "data": data.name, "versions": {"halation": halation.__version__}}
-    try:
-        partial.mkdir()
-        yield partial, said
-        _sync_below(partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        if fresh:
-            with contextlib.suppress(OSError):
-                target.rmdir()  # unless another process has put an index there meanwhile
-        raise
-    with alone_in(target) as alone:
-        before = _data_of(target)
-        _publish(partial, data, said)
-        for path in target.iterdir():
-            old = path.name == before or (alone and path.name.startswith(_DATA) and path.name != data.name)
-            if old:
-                with contextlib.suppress(HalationError, OSError, KeyError, TypeError):  # the new one is in use already
-                    drop_saved(path)
-            if old or (path.name.startswith(_PARTIAL) and not _alive(path.name.split("-")[1])):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _publish(partial: Path, data: Path, said: dict[str, Any]) -> None:
-    """Let search.json speak of the new data, all of which is on the disk by then."""
-    target = data.parent
-    try:
-        partial.rename(data)
-        sync(target)
-        with atomic_path(target / ABOUT) as temporary:
-            temporary.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-            sync(temporary)
-        sync(target)
-    except BaseException:
-        if _data_of(target) != data.name:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(data, ignore_errors=True)
-        raise
-
-
-def _sync_below(folder: Path) -> None:
-    """Have a folder and all that is in it on the disk: what takes the place of an index must survive a power cut."""
-    for here, _, files in os.walk(folder):
-        for path in (*(Path(here, name) for name in files), Path(here)):
-            sync(path)
-
-
-def _data_of(root: Path) -> str | None:
-    """The folder of data that search.json names; None where there is none."""
-    try:
-        return str(read_json(root / ABOUT)["data"])
-    except (InputError, OSError, KeyError, TypeError):
-        return None
+def _check_target(target: Path) -> None:
+    """An InputError where a folder holds something else than an index."""
+    if target.is_file() or (target.is_dir() and not (target / ABOUT).is_file() and _strangers(target)):
+        raise InputError(f"{target} exists and is not an index of halation; name a new or empty folder")
 
 
 def _strangers(folder: Path) -> bool:
-    return any(not path.name.startswith((_DATA, _PARTIAL)) for path in folder.iterdir())
+    return any(not path.name.startswith((DATA, ".")) for path in folder.iterdir())
 
 
-def _alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except PermissionError:
-        return True  # somebody else's
-    except (OSError, ValueError):
-        return False
-    return True
+def _drop_collections(data: Path) -> None:
+    with contextlib.suppress(HalationError, OSError, KeyError, TypeError):  # the new index is in use already
+        drop_saved(data)

@@ -8,10 +8,11 @@ from typing import Any
 
 from halation._errors import InputError
 from halation._files import read_json
+from halation._storage import sha256_of
 from halation.index import Index
 from halation.search._answers import Side
 from halation.search._calibrators import read_calibrators
-from halation.search._fingerprint import fingerprint, sha256_of
+from halation.search._fingerprint import fingerprint
 from halation.search._items import Items
 from halation.search._make_index import ABOUT, FORMAT, ITEMS
 from halation.search._search import Search

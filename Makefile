@@ -8,7 +8,7 @@ RUNS := $(VENV)/.ready-runs
 PHOTOS := $(VENV)/.ready-photos
 READY := $(VENV)/.ready
 
-.PHONY: help demo serve test test-services lint types pytest bench studies figures pictures docs clean
+.PHONY: help demo serve test test-services lint types pytest bench house studies figures pictures docs clean
 
 help:
 	@echo "make demo     train PCME with and without DAA on drawn scenes and compare (DATA=folder: on Flickr8k; ARGS='--images 600': a quick look)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test     lint, types and tests"
 	@echo "make test-services   tests against a real Milvus server, which they start and stop (loopback only)"
 	@echo "make bench    run the benchmarks and write bench/RESULTS.md (about ten minutes)"
+	@echo "make house    measure the code itself: lines, rooms, imports, tests (AGAINST=revision: beside that one)"
 	@echo "make studies  write the tables and plots of docs/ again (hours; DATA=folder with coco_eval and flickr8k)"
 	@echo "make docs     build the documentation into site/ (no network; open site/index.html)"
 	@echo "make clean    remove the environment and all caches"
@@ -61,6 +62,9 @@ test-services: $(READY)   # skips, and says why, where milvus==2.3.5 cannot be h
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+house: $(READY)
+	$(BIN)/python -m bench.house $(if $(AGAINST),--against $(AGAINST))
 
 SETS = $(or $(DATA),../shared/data)
 studies: $(READY)

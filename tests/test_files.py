@@ -55,7 +55,7 @@ class Bomb:
 
 def test_pickled_objects_are_refused_and_never_run(tmp_path: Path) -> None:
     np.save(tmp_path / "bomb.npy", np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"bomb\.npy is no plain array"):
+    with pytest.raises(InputError, match=r"bomb\.npy is not a plain array"):
         read_npy(tmp_path / "bomb.npy")
     assert not (tmp_path / "ran").exists()
 

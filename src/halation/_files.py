@@ -14,7 +14,7 @@ import numpy.typing as npt
 from halation._errors import InputError
 from halation._storage import publish_file
 
-__all__ = ["read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
+__all__ = ["parse_json", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -36,8 +36,8 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
     except ValueError as error:
         if any(word in str(error).lower() for word in ("pickle", "object")):
             raise InputError(
-                f"{source} is no plain array (pickled Python objects, or not a .npy file at all); such files can run "
-                "code when loaded, so they are refused: save the numbers with numpy.save"
+                f"{source} is not a plain array (pickled Python objects, or not a .npy file at all); such files can "
+                "run code when loaded, so they are refused: save the numbers with numpy.save"
             ) from None
         raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
     except (OSError, EOFError, SyntaxError) as error:
@@ -50,30 +50,30 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
 def read_json(path: str | os.PathLike[str]) -> Any:
     """A JSON document; the error names file, line and column."""
     source = _existing(path)
-    return _parsed(_text(source), str(source), None)
+    return parse_json(_text(source), str(source))
 
 
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) for every non-blank line of a JSON Lines file."""
     source = _existing(path)
     for number, line in read_lines(source):
-        row = _parsed(line, str(source), number)
+        row = parse_json(line, str(source), number)
         if not isinstance(row, dict):
             raise InputError(f"{source} line {number}: expected an object {{…}}, found {type(row).__name__}")
         yield number, row
 
 
-def _parsed(text: str, source: str, line: int | None) -> Any:
-    """The value `text` writes; `line` is where it stands in the file, None where it is the file."""
+def parse_json(text: str, source: str, line: int | None = None) -> Any:
+    """The value of a JSON text; errors name `source`, and `line` where the text is one line of a file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        place = f"{source} line {line or error.lineno} column {error.colno}"
-        raise InputError(f"{place}: not valid JSON ({error.msg})") from None
+        position = f"{source} line {line or error.lineno} column {error.colno}"
+        raise InputError(f"{position}: not valid JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # brackets within brackets without end; a number of 5,000 digits
         reason = "lists or objects nested too deeply" if isinstance(error, RecursionError) else str(error)
-        place = source if line is None else f"{source} line {line}"
-        raise InputError(f"{place}: JSON that cannot be read ({reason}); was the file damaged?") from None
+        position = source if line is None else f"{source} line {line}"
+        raise InputError(f"{position}: JSON that cannot be read ({reason}); was the file damaged?") from None
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -96,8 +96,12 @@ def _text(source: Path) -> str:
 
 def _existing(path: str | os.PathLike[str]) -> Path:
     source = Path(path)
-    if source.is_dir():
+    try:
+        is_folder, is_file = source.is_dir(), source.is_file()
+    except OSError as error:  # a name longer than the system allows
+        raise InputError(f"{str(source)[:80]}… does not exist ({error.strerror})") from None
+    if is_folder:
         raise InputError(f"{source} is a folder; name a file")
-    if not source.is_file():
+    if not is_file:
         raise InputError(f"{source} does not exist")
     return source

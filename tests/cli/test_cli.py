@@ -135,7 +135,7 @@ def bad_inputs(folder: Path, tmp_path: Path) -> dict[str, tuple[Path, list[str],
     return {
         "nan": (tmp_path / "nan.npy", ["--data", str(data)], r"nan.npy[3, 4] is nan"),
         "flipped": (tmp_path / "flipped.npy", ["--data", str(data)], "transposed"),
-        "pickled": (tmp_path / "pickled.npy", ["--data", str(data)], "no plain array"),
+        "pickled": (tmp_path / "pickled.npy", ["--data", str(data)], "not a plain array"),
         "half": (tmp_path / "half.npy", ["--data", str(data)], "written completely"),
         "empty": (tmp_path / "empty.npy", ["--data", str(data)], "empty.npy"),
         "text": (tmp_path / "text.npy", ["--data", str(data)], "text.npy"),

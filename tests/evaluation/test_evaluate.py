@@ -214,6 +214,27 @@ def test_a_report_survives_its_file(report: Report, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
+def test_a_report_survives_its_text(report: Report) -> None:
+    again = Report.from_json(report.to_json())
+    assert results_of(again) == results_of(report)
+    assert str(again) == str(report)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("no/such/report.json", r"no/such/report\.json does not exist"),
+        ("x" * 5000, "does not exist"),
+        ('{"format": "other"}', "the JSON text is not a halation report"),
+        ('{"format": ', "the JSON text line 1 column 12: not valid JSON"),
+        ('{"format": "halation-report/1"}', "the JSON text is a damaged halation report"),
+    ],
+)
+def test_what_is_not_a_report_is_refused_by_name(source: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Report.from_json(source)
+
+
 def test_the_file_is_plain_json_with_percentages_and_intervals(report: Report) -> None:
     document = json.loads(report.to_json())
     row = document["results"]["i2t"]["R@5"]

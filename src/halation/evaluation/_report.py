@@ -224,7 +224,7 @@ class Report:
 
     @staticmethod
     def from_json(source: str | os.PathLike[str]) -> Report:
-        """Read back what `to_json` wrote to a file."""
+        """The report that `to_json` wrote: give its file, or the JSON text itself."""
         from halation.evaluation._report_file import read_report
 
         return read_report(source)

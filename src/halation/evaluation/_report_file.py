@@ -10,7 +10,7 @@ import numpy as np
 
 from halation._arrays import FloatArray
 from halation._errors import InputError
-from halation._files import read_json
+from halation._files import parse_json, read_json
 from halation.evaluation._report import DIRECTIONS, Report
 from halation.evaluation._resample import Queries
 
@@ -48,14 +48,22 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def read_report(source: str | os.PathLike[str]) -> Report:
-    """A report from its file; anything that does not fit is one error that names the file and the part."""
-    parts = read_json(source)
+    """A report from its file or its JSON text (a string that begins with a brace).
+
+    What does not fit is an error that names the source and the part.
+    """
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        name = "the JSON text"
+        parts = parse_json(source, name)
+    else:
+        name = os.fspath(source)
+        parts = read_json(source)
     if not isinstance(parts, dict) or parts.get("format") != FORMAT:
-        raise InputError(f'{source} is not a halation report (no "format": "{FORMAT}")')
+        raise InputError(f'{name} is not a halation report (no "format": "{FORMAT}")')
     try:
         return _report(parts)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise InputError(f"{source} is a damaged halation report ({error}); run `halation evaluate` again") from None
+        raise InputError(f"{name} is a damaged halation report ({error}); run `halation evaluate` again") from None
 
 
 def _report(parts: dict[str, Any]) -> Report:

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from halation import InputError
-from halation.metrics import adjusted_asp, asp, asp_ceiling, chance_asp
-from halation.metrics._asp import asp_of
-from halation.metrics._ranking import rank
+from halation.metrics import adjusted_asp, asp, asp_ceiling, chance_asp, ranked
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 TIES = ["expected", "average", "first"]
@@ -175,7 +173,9 @@ def test_scores_and_relevance_can_change_places(pair: tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize("ties", TIES)
 def test_rankings_made_beforehand_give_the_same_values(ties: str, rng: np.random.Generator) -> None:
     scores, relevance = rng.integers(0, 40, (70, 90)).astype(np.float32), rng.integers(0, 9, (70, 90)) / 8
-    np.testing.assert_array_equal(asp_of(rank(scores), rank(relevance), ties), asp(scores, relevance, ties))
+    np.testing.assert_array_equal(
+        ranked.asp(ranked.rank(scores), ranked.rank(relevance), ties), asp(scores, relevance, ties)
+    )
 
 
 def test_a_constant_scorer_scores_chance(rng: np.random.Generator) -> None:

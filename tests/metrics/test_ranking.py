@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from halation.metrics._blocks import contiguous, row_blocks
-from halation.metrics._ranking import rank
+from halation.metrics._blocks import contiguous
+from halation.metrics.ranked import rank, row_blocks
 
 FLOATS = [np.float32, np.float64]
 SHAPES = array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40)

@@ -12,27 +12,19 @@ from halation.data import Direction, Truth
 from halation.evaluation._report import CEILING
 from halation.evaluation._sources import Source
 from halation.evaluation._specs import Spec
-from halation.metrics._asp import asp_of, ceiling_of
-from halation.metrics._average_precision import average_precision_of, map_at_r_of
-from halation.metrics._best_rank import best_rank_of, hit_at_of
-from halation.metrics._blocks import row_blocks
-from halation.metrics._hits import Hits, hits_of
-from halation.metrics._ndcg import ndcg_at_of
-from halation.metrics._pmrp import as_codes, pmrp_of
-from halation.metrics._precision import precision_at_of, r_precision_of, recall_at_of
-from halation.metrics._ranking import Ranking, rank, restrict
+from halation.metrics import ranked
 
 __all__ = ["Fold", "measure"]
 
 # how each yes-or-no metric is read from the ranks of the positives
-_READ: dict[str, Callable[[Hits, Spec], FloatArray]] = {
-    "R@": lambda hits, spec: hit_at_of(hits, spec.k),
-    "Recall@": lambda hits, spec: recall_at_of(hits, spec.k),
-    "P@": lambda hits, spec: precision_at_of(hits, spec.k),
-    "MedR": lambda hits, spec: best_rank_of(hits).astype(np.float64),
-    "R-P": lambda hits, spec: r_precision_of(hits),
-    "mAP@R": lambda hits, spec: map_at_r_of(hits),
-    "mAP": lambda hits, spec: average_precision_of(hits),
+_BINARY: dict[str, Callable[[ranked.RelevantRanks, Spec], FloatArray]] = {
+    "R@": lambda ranks, spec: ranked.hit_at(ranks, spec.k),
+    "Recall@": lambda ranks, spec: ranked.recall_at(ranks, spec.k),
+    "P@": lambda ranks, spec: ranked.precision_at(ranks, spec.k),
+    "MedR": lambda ranks, spec: ranked.best_rank(ranks).astype(np.float64),
+    "R-P": lambda ranks, spec: ranked.r_precision(ranks),
+    "mAP@R": lambda ranks, spec: ranked.map_at_r(ranks),
+    "mAP": lambda ranks, spec: ranked.average_precision(ranks),
 }
 
 
@@ -72,21 +64,22 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
     queries = truth.queries(direction)
     gallery = truth.n_captions if direction == "i2t" else truth.n_images
     columns = {name: np.full(len(queries), np.nan) for spec in specs for name in _columns(spec)}
-    for block in row_blocks(len(queries), gallery):
+    for block in ranked.row_blocks(len(queries), gallery):
         rows = queries[block]
-        ranking = rank(_read(fold.source, direction, rows))
-        hits = _hits(ranking, truth, direction, rows)
+        ranking = ranked.rank(_read(fold.source, direction, rows))
+        positives = ranked.relevant_ranks(ranking, truth.positives(direction, rows))
+        positives = positives.with_missing(truth.lost(direction)[rows])  # named by the source, not in the gallery
         for spec in specs:
-            if spec.family in _READ:
-                columns[spec.name][block] = _READ[spec.family](hits, spec)
+            if spec.family in _BINARY:
+                columns[spec.name][block] = _BINARY[spec.family](positives, spec)
             elif spec.family == "nDCG@":
-                columns[spec.name][block] = ndcg_at_of(ranking, truth.gains(direction, rows), spec.k)
+                columns[spec.name][block] = ranked.ndcg_at(ranking, truth.gains(direction, rows), spec.k)
             elif spec.family == "PMRP":
                 columns[spec.name][block] = _plausible(ranking, truth, direction, rows, spec.zetas)
         for name, relevance in fold.relevances.items():
-            by_meaning = rank(_read(relevance, direction, rows))
-            columns[f"ASP({name})"][block] = asp_of(ranking, by_meaning)
-            columns[f"ASP({name}){CEILING}"][block] = ceiling_of(by_meaning)
+            by_relevance = ranked.rank(_read(relevance, direction, rows))
+            columns[f"ASP({name})"][block] = ranked.asp(ranking, by_relevance)
+            columns[f"ASP({name}){CEILING}"][block] = ranked.asp_ceiling(by_relevance)
         step(block.stop)
     return columns
 
@@ -99,31 +92,17 @@ def _read(source: Source, direction: Direction, rows: IntArray) -> FloatArray:
     return source.i2t(rows) if direction == "i2t" else source.t2i(rows)
 
 
-def _hits(ranking: Ranking, truth: Truth, direction: Direction, rows: IntArray) -> Hits:
-    """Ranks of the positives; those that the source names but the gallery lacks come after everything else."""
-    hits = hits_of(ranking, truth.positives(direction, rows))
-    lost = truth.lost(direction)[rows]
-    if not lost.any():
-        return hits
-    ranks = np.split(hits.ranks, hits.starts[1:-1])
-    padded = [np.append(own, np.arange(hits.n + 1, hits.n + 1 + more)) for own, more in zip(ranks, lost, strict=True)]
-    starts = np.concatenate([[0], np.cumsum(hits.counts + lost)])
-    return Hits(np.concatenate(padded).astype(np.int32), starts, hits.n)
-
-
 def _plausible(
-    ranking: Ranking, truth: Truth, direction: Direction, rows: IntArray, zetas: tuple[int, ...]
+    ranking: ranked.Ranking, truth: Truth, direction: Direction, rows: IntArray, zetas: tuple[int, ...]
 ) -> FloatArray:
     """PMRP of a block; images without classes, and their captions, leave queries (NaN) and gallery."""
     assert truth.classes is not None and truth.annotated is not None and truth.image_of is not None
     images, captions = np.arange(truth.n_images), truth.image_of  # whose classes each item has
-    own, other = (images, captions) if direction == "i2t" else (captions, images)
-    kept = truth.annotated[other]
-    here = truth.annotated[own[rows]]
+    query_image, item_image = (images[rows], captions) if direction == "i2t" else (captions[rows], images)
+    queries, items = truth.annotated[query_image], truth.annotated[item_image]
     values = np.full(len(rows), np.nan)
-    if here.any():
-        part = ranking if here.all() else Ranking(ranking.order[here], ranking.tied[here])
-        part = part if kept.all() else restrict(part, kept)
-        codes = as_codes(truth.classes)
-        values[here] = pmrp_of(part, codes[own[rows[here]]], codes[other[kept]], zetas)
+    if queries.any():
+        codes = truth.classes.astype(np.float32)
+        part = ranking.of_queries(queries).of_items(items)
+        values[queries] = ranked.pmrp(part, codes[query_image[queries]], codes[item_image[items]], zetas)
     return values

@@ -1,8 +1,10 @@
-"""Ranking metrics as pure functions: scores (q, n), bigger = closer, and what is relevant, to one value per query.
+"""Ranking metrics as pure functions: from scores (q, n), bigger = closer, and relevance to one value per query.
 
 Values are fractions in 0…1. Only the order of the scores matters, so any increasing map of them gives the same values.
-Equal scores are resolved against the model (relevant items last among equals) in every metric but ASP, which gives
-its expected value over random orders of the equals; a scorer that says the same of everything never wins.
+Among equal scores relevant items come last, so a constant scorer never wins; ASP instead gives its expected value over
+random orders of the equals.
+
+`halation.metrics.ranked` has the same metrics for scores that are sorted already: sort once, read many.
 """
 
 from __future__ import annotations
@@ -12,12 +14,21 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
+    from halation.metrics import ranked
     from halation.metrics._asp import adjusted_asp, asp, asp_ceiling, chance_asp
-    from halation.metrics._average_precision import average_precision, map_at_r
-    from halation.metrics._best_rank import best_rank, hit_at, median_rank
+    from halation.metrics._binary import (
+        average_precision,
+        best_rank,
+        hit_at,
+        map_at_r,
+        median_rank,
+        precision_at,
+        r_precision,
+        recall_at,
+    )
     from halation.metrics._ndcg import ndcg_at
     from halation.metrics._pmrp import plausible_matches, pmrp
-    from halation.metrics._precision import precision_at, r_precision, recall_at
+    from halation.metrics._rank_ratio import rank_ratio
 
 __all__ = [
     "adjusted_asp",
@@ -34,6 +45,8 @@ __all__ = [
     "pmrp",
     "precision_at",
     "r_precision",
+    "rank_ratio",
+    "ranked",
     "recall_at",
 ]
 
@@ -44,17 +57,19 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "adjusted_asp": "halation.metrics._asp",
             "asp": "halation.metrics._asp",
             "asp_ceiling": "halation.metrics._asp",
-            "average_precision": "halation.metrics._average_precision",
-            "best_rank": "halation.metrics._best_rank",
+            "average_precision": "halation.metrics._binary",
+            "best_rank": "halation.metrics._binary",
             "chance_asp": "halation.metrics._asp",
-            "hit_at": "halation.metrics._best_rank",
-            "map_at_r": "halation.metrics._average_precision",
-            "median_rank": "halation.metrics._best_rank",
+            "hit_at": "halation.metrics._binary",
+            "map_at_r": "halation.metrics._binary",
+            "median_rank": "halation.metrics._binary",
             "ndcg_at": "halation.metrics._ndcg",
             "plausible_matches": "halation.metrics._pmrp",
             "pmrp": "halation.metrics._pmrp",
-            "precision_at": "halation.metrics._precision",
-            "r_precision": "halation.metrics._precision",
-            "recall_at": "halation.metrics._precision",
+            "precision_at": "halation.metrics._binary",
+            "r_precision": "halation.metrics._binary",
+            "rank_ratio": "halation.metrics._rank_ratio",
+            "ranked": "halation.metrics.ranked",
+            "recall_at": "halation.metrics._binary",
         },
     )

@@ -1,4 +1,4 @@
-"""Average Semantic Precision: how near the ranking by scores is to the ranking by meaning (Li et al., NeurIPS 2022)."""
+"""Average Semantic Precision: how close two rankings are, by score and by relevance (Li et al., NeurIPS 2022)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from halation._arrays import Array, BoolArray, as_relevance, as_scores
 from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
 from halation.metrics._blocks import row_blocks, task_rows
+from halation.metrics._rank_ratio import expected_ratio, harmonic_numbers, own_square
 from halation.metrics._ranking import Ranking, group_end, next_group, rank, rank_rows
-from halation.metrics._ratio import expected_ratio, harmonic_numbers, own_square
 
 __all__ = ["adjusted_asp", "asp", "asp_ceiling", "asp_of", "ceiling_of", "chance_asp"]
 
@@ -18,7 +18,7 @@ TIES = ("expected", "average", "first")
 _AVERAGE, _FIRST = 1, 2
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int32]
+Order = npt.NDArray[np.int32]
 
 
 def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
@@ -41,32 +41,34 @@ def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
     >>> asp([[1, 2, 3]], [[0.2, 0.0, 0.0]]).round(4)
     array([0.5278])
     """
-    way = _way(ties)
+    tie_rule = _tie_rule(ties)
     scores = as_scores(scores)
     relevance = as_relevance(relevance, scores.shape)
     harmonic = harmonic_numbers(scores.shape[1])
     out = np.empty(len(scores))
 
     def work(start: int, stop: int) -> None:
-        by_score, by_meaning = rank_rows(scores[start:stop]), rank_rows(relevance[start:stop])
-        _compare(by_score.order, by_score.tied, by_meaning.order, by_meaning.tied, way, harmonic, out[start:stop])
+        by_score, by_relevance = rank_rows(scores[start:stop]), rank_rows(relevance[start:stop])
+        _compare(
+            by_score.order, by_score.tied, by_relevance.order, by_relevance.tied, tie_rule, harmonic, out[start:stop]
+        )
 
     over_rows(len(scores), work, per_task=task_rows(scores.shape[1]))
     return out
 
 
 def asp_ceiling(relevance: Array, ties: str = "expected") -> Floats:
-    """What ASP gives the relevance's own order: 1 without ties, less with them.
+    """The ASP of the order that the relevance itself gives: 1 without ties, less with them.
 
     Equal items are ordered at random twice, independently (as `asp` does when the scores tie where the relevance does),
-    so this is a reference point and no strict bound: another order can exceed it in the fourth digit.
+    so this is a reference point, not a strict bound: another order can exceed it in the fourth digit.
 
     relevance (q, n) graded. Returns (q,) in 0…1; with ties="average" or "first" every value is 1.
 
     >>> asp_ceiling([[3, 2, 1], [3, 0, 0]]).round(4)
     array([1.    , 0.8889])
     """
-    _way(ties)
+    _tie_rule(ties)
     relevance = as_scores(relevance, "relevance")
     return np.concatenate([ceiling_of(rank(relevance[rows]), ties) for rows in row_blocks(*relevance.shape)])
 
@@ -78,7 +80,7 @@ def chance_asp(n: int) -> float:
     0.6
     """
     if n < 1:
-        raise InputError(f"a gallery holds at least one item, not {n}")
+        raise InputError(f"n is {n}; a gallery has at least one item")
     return (n + 1) / (2 * n)
 
 
@@ -92,52 +94,47 @@ def adjusted_asp(value: Array, n: int, ceiling: Array) -> Floats:
     0.5
     """
     chance = chance_asp(n)
-    room = np.asarray(ceiling, dtype=np.float64) - chance
+    most = np.asarray(ceiling, dtype=np.float64) - chance
     gained = np.asarray(value, dtype=np.float64) - chance
-    empty = np.abs(room) < 1e-12  # constant relevance: the ceiling is chance, up to rounding
-    return np.where(empty, 0.0, gained / np.where(empty, 1.0, room))
+    constant = np.abs(most) < 1e-12  # constant relevance: the ceiling is chance, up to rounding
+    return np.where(constant, 0.0, gained / np.where(constant, 1.0, most))
 
 
-def asp_of(by_score: Ranking, by_meaning: Ranking, ties: str = "expected") -> Floats:
+def asp_of(by_score: Ranking, by_relevance: Ranking, ties: str = "expected") -> Floats:
     """ASP of every query from two rankings of a block, so that one sort of the scores serves several relevances."""
-    way = _way(ties)
-    assert by_score.shape == by_meaning.shape
+    tie_rule = _tie_rule(ties)
+    assert by_score.shape == by_relevance.shape
     rows, n = by_score.shape
     harmonic = harmonic_numbers(n)
     out = np.empty(rows)
 
     def work(start: int, stop: int) -> None:
-        own = slice(start, stop)
+        part = slice(start, stop)
         _compare(
-            by_score.order[own],
-            by_score.tied[own],
-            by_meaning.order[own],
-            by_meaning.tied[own],
-            way,
-            harmonic,
-            out[own],
-        )
+            by_score.order[part], by_score.tied[part], by_relevance.order[part], by_relevance.tied[part],
+            tie_rule, harmonic, out[part],
+        )  # fmt: skip
 
     over_rows(rows, work, per_task=task_rows(n))
     return out
 
 
-def ceiling_of(by_meaning: Ranking, ties: str = "expected") -> Floats:
+def ceiling_of(by_relevance: Ranking, ties: str = "expected") -> Floats:
     """`asp_ceiling` of a block that is ranked already.
 
-    A run of L equal items on places p…q has Σ_r Σ_s min(r, s)/max(r, s) / L for all its items together, so the cost is
+    A run of L equal items at ranks p…q has Σ_r Σ_s min(r, s)/max(r, s) / L for all its items together, so the cost is
     that of finding the runs.
     """
-    rows, n = by_meaning.shape
-    if _way(ties):
+    rows, n = by_relevance.shape
+    if _tie_rule(ties):
         return np.ones(rows)
     harmonic = harmonic_numbers(n)
     out = np.empty(rows)
-    over_rows(rows, lambda start, stop: _ceiling(by_meaning.tied[start:stop], harmonic, out[start:stop]))
+    over_rows(rows, lambda start, stop: _ceiling(by_relevance.tied[start:stop], harmonic, out[start:stop]))
     return out
 
 
-def _way(ties: str) -> int:
+def _tie_rule(ties: str) -> int:
     return TIES.index(one_of(ties, TIES, "ties"))
 
 
@@ -145,60 +142,60 @@ def _way(ties: str) -> int:
 def _ceiling(tied: BoolArray, harmonic: Floats, out: Floats) -> None:
     n = tied.shape[1]
     for row in range(tied.shape[0]):
-        total, place = 0.0, 0
-        while place < n:
-            run = next_group(tied[row], place)
-            total += run - place  # items on their own score 1
-            place = run
-            if place < n:
-                end = group_end(tied[row], place)
-                total += own_square(place + 1, end, harmonic) / (end - place)
-                place = end
+        total, position = 0.0, 0
+        while position < n:
+            run = next_group(tied[row], position)
+            total += run - position  # items on their own score 1
+            position = run
+            if position < n:
+                end = group_end(tied[row], position)
+                total += own_square(position + 1, end, harmonic) / (end - position)
+                position = end
         out[row] = total / n
 
 
 @kernel
 def _compare(
-    order: Places, tied: BoolArray, order_c: Places, tied_c: BoolArray, way: int, harmonic: Floats, out: Floats
+    order: Order, tied: BoolArray, order_c: Order, tied_c: BoolArray, tie_rule: int, harmonic: Floats, out: Floats
 ) -> None:
     ranges = np.empty((order.shape[1], 2), np.int32)
     for row in range(order.shape[0]):
-        _note_ranges(order[row], tied[row], way, ranges)
-        out[row] = _mean_ratio(order_c[row], tied_c[row], way, ranges, harmonic)
+        _write_ranges(order[row], tied[row], tie_rule, ranges)
+        out[row] = _mean_ratio(order_c[row], tied_c[row], tie_rule, ranges, harmonic)
 
 
 @kernel
-def _note_ranges(order: Places, tied: BoolArray, way: int, ranges: Places) -> None:
+def _write_ranges(order: Order, tied: BoolArray, tie_rule: int, ranges: Order) -> None:
     """The first and the last rank every item (column) can take."""
-    for place in range(order.shape[0]):
-        item = order[place]
-        ranges[item, 0] = ranges[item, 1] = place + 1
-    place = next_group(tied, 0) if way != _FIRST else order.shape[0]
-    while place < order.shape[0]:
-        end = group_end(tied, place)
-        for member in range(place, end):
+    for position in range(order.shape[0]):
+        item = order[position]
+        ranges[item, 0] = ranges[item, 1] = position + 1
+    position = next_group(tied, 0) if tie_rule != _FIRST else order.shape[0]
+    while position < order.shape[0]:
+        end = group_end(tied, position)
+        for member in range(position, end):
             item = order[member]
-            ranges[item, 0] = place + 1
+            ranges[item, 0] = position + 1
             ranges[item, 1] = end
-        place = next_group(tied, end)
+        position = next_group(tied, end)
 
 
 @kernel
-def _mean_ratio(order: Places, tied: BoolArray, way: int, ranges: Places, harmonic: Floats) -> float:
-    """Mean over items of min/max of the rank noted in `ranges` and the rank in `order`.
+def _mean_ratio(order: Order, tied: BoolArray, tie_rule: int, ranges: Order, harmonic: Floats) -> float:
+    """Mean over items of min/max of the rank written in `ranges` and the rank in `order`.
 
-    The relevance is walked and the scores are noted, because it is the relevance that has long runs of equal items:
-    walking those in one go leaves the processor nothing to guess.
+    The relevance is read in order and the ranks by score are looked up, because the relevance has the long runs of
+    equal items: reading those in one go leaves the processor no branch to guess.
     """
     n = order.shape[0]
     total = 0.0
-    place = 0
-    while place < n:
-        group = next_group(tied, place) if way != _FIRST else n
-        for single in range(place, group):
+    position = 0
+    while position < n:
+        group = next_group(tied, position) if tie_rule != _FIRST else n
+        for single in range(position, group):
             item = order[single]
             low, high = ranges[item, 0], ranges[item, 1]
-            if low == high or way == _AVERAGE:
+            if low == high or tie_rule == _AVERAGE:
                 total += _ratio(2 * single + 2, low + high)
             else:
                 total += expected_ratio(single + 1, single + 1, low, high, harmonic)
@@ -206,11 +203,11 @@ def _mean_ratio(order: Places, tied: BoolArray, way: int, ranges: Places, harmon
         for member in range(group, end):
             item = order[member]
             low, high = ranges[item, 0], ranges[item, 1]
-            if way == _AVERAGE:
+            if tie_rule == _AVERAGE:
                 total += _ratio(group + 1 + end, low + high)
             else:
                 total += expected_ratio(group + 1, end, low, high, harmonic)
-        place = end
+        position = end
     return float(total / n)
 
 

@@ -1,4 +1,4 @@
-"""Normalised discounted cumulative gain: graded relevance, worth less the further down it stands."""
+"""Normalised discounted cumulative gain: graded relevance, discounted by rank."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from halation._arrays import Array, BoolArray, FloatArray, as_relevance, as_scor
 from halation._errors import InputError, one_of
 from halation._parallel import kernel, over_rows
 from halation.metrics._blocks import contiguous, row_blocks, task_rows
-from halation.metrics._hits import cutoff
 from halation.metrics._ranking import Ranking, group_end, rank
+from halation.metrics._relevant_ranks import cutoff
 
 __all__ = ["ndcg_at", "ndcg_at_of"]
 
@@ -41,14 +41,14 @@ def ndcg_at(scores: Array, gains: Array, k: int, gain: str = "linear") -> Floats
 
 def ndcg_at_of(ranking: Ranking, gains: FloatArray, k: int, gain: str = "linear", first_row: int = 0) -> Floats:
     """`ndcg_at` of a block that is ranked already; errors count rows from `first_row`."""
-    reached = _top_gains(ranking, gains, k)  # (q, k)
+    gained = _top_gains(ranking, gains, k)  # (q, k)
     best = np.take_along_axis(gains, rank(gains).order[:, :k], axis=1).astype(np.float64)
     if gain == "exponential":
         with np.errstate(over="ignore"):
-            reached, best = np.expm1(reached * np.log(2)), np.expm1(best * np.log(2))
+            gained, best = np.expm1(gained * np.log(2)), np.expm1(best * np.log(2))
     _check_gains(gains, best, first_row)
     discounts = 1 / np.log2(np.arange(2, best.shape[1] + 2))  # (k,)
-    values: Floats = (reached @ discounts) / (best @ discounts)
+    values: Floats = (gained @ discounts) / (best @ discounts)
     return np.minimum(values, 1.0)  # the two products may round differently
 
 
@@ -76,26 +76,25 @@ def _top_gains(ranking: Ranking, gains: FloatArray, k: int) -> Floats:
     top = np.empty((rows, min(k, n)))
 
     def work(start: int, stop: int) -> None:
-        own = slice(start, stop)
-        _note_gains(
-            ranking.order[own], ranking.tied[own], contiguous(gains[own]).astype(np.float64, copy=False), top[own]
-        )
+        part = slice(start, stop)
+        values = contiguous(gains[part]).astype(np.float64, copy=False)
+        _write_gains(ranking.order[part], ranking.tied[part], values, top[part])
 
     over_rows(rows, work, per_task=task_rows(n))
     return top
 
 
 @kernel
-def _note_gains(order: npt.NDArray[np.int32], tied: BoolArray, gains: Floats, top: Floats) -> None:
+def _write_gains(order: npt.NDArray[np.int32], tied: BoolArray, gains: Floats, top: Floats) -> None:
     k = top.shape[1]
     for row in range(order.shape[0]):
-        place = 0
-        while place < k:
-            end = group_end(tied[row], place)
-            if end == place + 1:
-                top[row, place] = gains[row, order[row, place]]
+        position = 0
+        while position < k:
+            end = group_end(tied[row], position)
+            if end == position + 1:
+                top[row, position] = gains[row, order[row, position]]
             else:
-                equals = np.sort(gains[row][order[row, place:end]])
+                equals = np.sort(gains[row][order[row, position:end]])
                 stop = min(end, k)
-                top[row, place:stop] = equals[: stop - place]
-            place = end
+                top[row, position:stop] = equals[: stop - position]
+            position = end

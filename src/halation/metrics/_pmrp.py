@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from halation._arrays import Array, BoolArray, as_scores, to_numpy
 from halation._errors import InputError
+from halation.metrics._binary import r_precision_of
 from halation.metrics._blocks import row_blocks
-from halation.metrics._hits import hits_of
-from halation.metrics._precision import r_precision_of
 from halation.metrics._ranking import Ranking, rank
+from halation.metrics._relevant_ranks import relevant_ranks
 
 __all__ = ["as_codes", "as_zetas", "hamming", "plausible_matches", "pmrp", "pmrp_of"]
 
@@ -58,7 +58,7 @@ def pmrp_of(
 ) -> npt.NDArray[np.float64]:
     """`pmrp` of a block that is ranked already; codes from `as_codes`, errors count rows from `first_row`."""
     distances = hamming(query_codes, item_codes)
-    by_zeta = [r_precision_of(hits_of(ranking, distances <= zeta, first_row)) for zeta in zetas]
+    by_zeta = [r_precision_of(relevant_ranks(ranking, distances <= zeta, first_row)) for zeta in zetas]
     return np.asarray(np.mean(by_zeta, axis=0))
 
 
@@ -85,9 +85,8 @@ def hamming(query_codes: Codes, item_codes: Codes) -> Codes:
             f"query codes have {query_codes.shape[1]} classes and item codes {item_codes.shape[1]}; "
             "both need the same classes"
         )
-    distances: Codes = query_codes @ (
-        -2 * item_codes.T
-    )  # whole numbers: float32 is exact, and a matrix product is fast
+    # whole numbers: float32 is exact, and a matrix product is fast
+    distances: Codes = query_codes @ (-2 * item_codes.T)
     distances += query_codes.sum(axis=1)[:, None]
     distances += item_codes.sum(axis=1)
     return distances

@@ -1,4 +1,4 @@
-"""Sort once, read many metrics: the ranking of a block of queries, with its ties."""
+"""The ranking of a block of queries, with its ties: sorted once, read by every metric."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from halation._parallel import kernel, over_rows
 from halation._radix import sort_row, workspace
 from halation.metrics._blocks import contiguous, task_rows
 
-__all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows", "restrict"]
+__all__ = ["Ranking", "group_end", "next_group", "rank", "rank_rows"]
 
 
 @dataclass(frozen=True)
 class Ranking:
     """The items of every query from best to worst.
 
-    order (q, n) int32: the item (column) at each place, equal scores from left to right.
-    tied (q, n) bool: whether the item at a place scores the same as the item at the place before.
+    order (q, n) int32: the item (column) at each position, equal scores from left to right.
+    tied (q, n) bool: whether the item at a position scores the same as the item before it.
     """
 
     order: npt.NDArray[np.int32]
@@ -32,11 +32,34 @@ class Ranking:
         rows, n = self.order.shape
         return rows, n
 
+    def of_queries(self, kept: BoolArray) -> Ranking:
+        """The rankings of the kept queries (q,)."""
+        return self if kept.all() else Ranking(self.order[kept], self.tied[kept])
+
+    def of_items(self, kept: BoolArray) -> Ranking:
+        """The same rankings of the kept items (n,) only, renumbered; nothing is sorted again.
+
+        >>> rank(np.array([[0.1, 0.7, 0.1, 0.9]])).of_items(np.array([True, False, True, True])).order
+        array([[2, 0, 1]], dtype=int32)
+        """
+        if kept.all():
+            return self
+        rows, left = len(self.order), int(np.count_nonzero(kept))
+        result = Ranking(np.empty((rows, left), np.int32), np.empty((rows, left), np.bool_))
+        number = (np.cumsum(kept) - 1).astype(np.int32)
+
+        def work(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            _of_items(self.order[part], self.tied[part], kept, number, result.order[part], result.tied[part])
+
+        over_rows(rows, work)
+        return result
+
 
 def rank(scores: FloatArray) -> Ranking:
-    """Rank every row of finite float32 or float64 scores (q, n), bigger first, on all threads.
+    """The ranking of every row of finite float32 or float64 scores (q, n), bigger first.
 
-    The scores may be a transposed view. Memory: five bytes a score, so give it a block of rows of a big matrix.
+    The scores may be a transposed view. It takes five bytes per score, so pass a big matrix in blocks of rows.
 
     >>> rank(np.array([[0.1, 0.7, 0.1, 0.9]])).order
     array([[3, 1, 0, 2]], dtype=int32)
@@ -66,34 +89,16 @@ def _rank(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray) -> 
         sort_row(scores[row], order[row], tied[row], space)
 
 
-def restrict(ranking: Ranking, kept: BoolArray) -> Ranking:
-    """The same rankings with only the kept columns (n,) in them, renumbered; nothing is sorted again.
-
-    >>> restrict(rank(np.array([[0.1, 0.7, 0.1, 0.9]])), np.array([True, False, True, True])).order
-    array([[2, 0, 1]], dtype=int32)
-    """
-    rows, left = len(ranking.order), int(np.count_nonzero(kept))
-    part = Ranking(np.empty((rows, left), np.int32), np.empty((rows, left), np.bool_))
-    number = (np.cumsum(kept) - 1).astype(np.int32)
-
-    def work(start: int, stop: int) -> None:
-        own = slice(start, stop)
-        _restrict(ranking.order[own], ranking.tied[own], kept, number, part.order[own], part.tied[own])
-
-    over_rows(rows, work)
-    return part
-
-
 @kernel
-def _restrict(
+def _of_items(
     order: npt.NDArray[np.int32], tied: BoolArray, kept: BoolArray, number: npt.NDArray[np.int32],
     order_left: npt.NDArray[np.int32], tied_left: BoolArray,
 ) -> None:  # fmt: skip
     for row in range(order.shape[0]):
         left, equal = 0, False  # equal: to the last item that was kept, through all that were not
-        for place in range(order.shape[1]):
-            equal = equal and tied[row, place]
-            item = order[row, place]
+        for position in range(order.shape[1]):
+            equal = equal and tied[row, position]
+            item = order[row, position]
             if kept[item]:
                 order_left[row, left] = number[item]
                 tied_left[row, left] = equal
@@ -102,17 +107,17 @@ def _restrict(
 
 
 @kernel
-def group_end(tied: BoolArray, place: int) -> int:
-    """The place after the last item that is equal to the one at `place`."""
-    end = int(min(place + 1, tied.shape[0]))
+def group_end(tied: BoolArray, position: int) -> int:
+    """The position after the last item that scores the same as the one at `position`."""
+    end = int(min(position + 1, tied.shape[0]))
     while end < tied.shape[0] and tied[end]:
         end += 1
     return end
 
 
 @kernel
-def next_group(tied: BoolArray, place: int) -> int:
-    """The first place from `place` on whose item is equal to the next one; n if there is none."""
-    while place + 1 < tied.shape[0] and not tied[place + 1]:
-        place += 1
-    return place if place + 1 < tied.shape[0] else tied.shape[0]
+def next_group(tied: BoolArray, position: int) -> int:
+    """The first position, from `position` on, whose item scores the same as the next one; n if there is none."""
+    while position + 1 < tied.shape[0] and not tied[position + 1]:
+        position += 1
+    return position if position + 1 < tied.shape[0] else tied.shape[0]

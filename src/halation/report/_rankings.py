@@ -9,7 +9,7 @@ import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation.data import Direction
-from halation.metrics._ratio import expected_ratio, harmonic_numbers
+from halation.metrics import rank_ratio
 from halation.report._facts import Mark, Placed, Query
 
 __all__ = ["Row", "placed", "query"]
@@ -58,12 +58,12 @@ def placed(row: Row, items: IntArray) -> tuple[Placed, ...]:
     [((1, 1), (1, 1), 1.0), ((3, 3), (2, 3), 0.833), ((2, 2), (2, 3), 0.833)]
     """
     by_score, by_meaning = _ranges(row.scores, items), _ranges(row.relevance, items)
-    harmonic = harmonic_numbers(len(row.scores))
+    ratios = rank_ratio(by_score, by_meaning)
     found = []
-    for item, (a, b), (c, d) in zip(items.tolist(), by_score, by_meaning, strict=True):
+    for item, score_ranks, meaning_ranks, ratio in zip(items.tolist(), by_score, by_meaning, ratios, strict=True):
         mark: Mark = "own" if row.own[item] else "right" if row.right[item] else ""
-        ratio = float(expected_ratio(a, b, c, d, harmonic))
-        found.append(Placed(item, float(row.scores[item]), float(row.relevance[item]), (a, b), (c, d), ratio, mark))
+        score, relevance = float(row.scores[item]), float(row.relevance[item])
+        found.append(Placed(item, score, relevance, score_ranks, meaning_ranks, float(ratio), mark))
     return tuple(found)
 
 

@@ -25,8 +25,7 @@ from halation.metrics import (
     r_precision,
     recall_at,
 )
-from halation.metrics._hits import Hits, hits_of
-from halation.metrics._ranking import rank
+from halation.metrics.ranked import RelevantRanks, rank, relevant_ranks
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 Metric = Callable[[Any, Any], np.ndarray]
@@ -192,9 +191,9 @@ def test_recall_and_precision_meet_at_r(case: tuple[np.ndarray, np.ndarray]) -> 
 
 def test_blocks_of_hits_joined_are_the_hits_of_the_whole(case: tuple[np.ndarray, np.ndarray]) -> None:
     scores, relevant = case
-    whole = hits_of(rank(scores), relevant)
-    parts = [hits_of(rank(scores[at]), relevant[at]) for at in (slice(0, 7), slice(7, 8), slice(8, 60))]
-    joined = Hits.cat(parts)
+    whole = relevant_ranks(rank(scores), relevant)
+    parts = [relevant_ranks(rank(scores[at]), relevant[at]) for at in (slice(0, 7), slice(7, 8), slice(8, 60))]
+    joined = RelevantRanks.cat(parts)
     np.testing.assert_array_equal(joined.ranks, whole.ranks)
     np.testing.assert_array_equal(joined.starts, whole.starts)
     assert joined.n == whole.n == 200
@@ -210,3 +209,11 @@ def test_a_cutoff_below_one_or_not_whole_is_refused(metric: Callable[..., np.nda
     for k in (2.5, "3", None):
         with pytest.raises(InputError, match="whole number"):
             metric([[1.0]], [[True]], k)
+
+
+def test_relevant_items_outside_the_gallery_rank_after_everything() -> None:
+    positives = relevant_ranks(rank(np.array([[0.9, 0.5], [0.1, 0.2]])), np.array([[True, False], [True, True]]))
+    padded = positives.with_missing(np.array([2, 0]))
+    assert padded.ranks.tolist() == [1, 3, 4, 1, 2]
+    assert padded.counts.tolist() == [3, 2]
+    assert positives.with_missing(np.zeros(2, np.int64)) is positives

@@ -1,4 +1,4 @@
-"""The expected ratio of two ranks that ties leave open, in constant time.
+"""The ratio of two ranks, which ASP averages; where ties leave ranks open, its expected value in constant time.
 
 If one rank r is uniform on a..b and the other, s, is independent of it and uniform on c..d, then
 
@@ -22,13 +22,43 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from halation._arrays import Array, to_numpy
+from halation._errors import InputError
 from halation._parallel import kernel
 
-__all__ = ["expected_ratio", "harmonic_numbers", "own_square"]
+__all__ = ["expected_ratio", "harmonic_numbers", "own_square", "rank_ratio"]
 
 Floats = npt.NDArray[np.float64]
 
 _SHORT = 32
+
+
+def rank_ratio(ranks: Array, other: Array) -> Floats:
+    """The smaller of two ranks over the bigger, item by item: the terms whose mean is ASP.
+
+    ranks and other: (m,) whole numbers from 1, or (m, 2), the first and the last rank that ties leave open to an item;
+    then the value is the mean over independent, uniformly random orders. Returns (m,) in 0…1.
+
+    >>> rank_ratio([1, 2], [1, 4])
+    array([1. , 0.5])
+    >>> rank_ratio([[3, 3]], [[2, 3]]).round(4)
+    array([0.8333])
+    """
+    one, two = _ranges(ranks, "ranks"), _ranges(other, "other")
+    if len(one) != len(two):
+        raise InputError(f"there are {len(one)} ranks to compare with {len(two)}; give one of each per item")
+    harmonic = harmonic_numbers(int(max(one.max(initial=0), two.max(initial=0))))
+    return np.array([expected_ratio(a, b, c, d, harmonic) for (a, b), (c, d) in zip(one, two, strict=True)])
+
+
+def _ranges(ranks: Array, name: str) -> npt.NDArray[np.int64]:
+    values = to_numpy(ranks)
+    values = np.stack([values, values], axis=1) if values.ndim == 1 else values
+    if values.ndim != 2 or values.shape[1] != 2 or values.dtype.kind not in "iu":
+        raise InputError(f"{name} must be whole numbers (m,) or (m, 2), not {values.dtype} of shape {values.shape}")
+    if len(values) and (values.min() < 1 or (values[:, 0] > values[:, 1]).any()):
+        raise InputError(f"{name} must count from 1, the first rank before the last")
+    return values.astype(np.int64)
 
 
 @kernel

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halation.metrics._ratio import expected_ratio, harmonic_numbers
+from halation import InputError
+from halation.metrics import asp, rank_ratio
+from halation.metrics._rank_ratio import expected_ratio, harmonic_numbers
 
 N = 30_000
 SCALE = 1 << 200
@@ -93,3 +95,23 @@ def test_harmonic_numbers_are_right_to_twenty_five_digits(table: np.ndarray, exa
     for k in (0, 1, 2, 3, 10, 999, 29_999, 30_000):
         value = Fraction(table[k, 0]) + Fraction(table[k, 1])
         assert abs(value - Fraction(exact_harmonic[k], SCALE)) < Fraction(1, 10**25)
+
+
+@given(st.permutations(range(9)), st.permutations(range(9)))
+def test_the_mean_ratio_of_two_rankings_is_their_asp(scores: list[int], relevance: list[int]) -> None:
+    by_score, by_relevance = (np.argsort(np.argsort(-np.array(values))) + 1 for values in (scores, relevance))
+    assert rank_ratio(by_score, by_relevance).mean() == pytest.approx(asp([scores], [relevance])[0])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [([0, 1], "count from 1"), ([[3, 2], [1, 1]], "the first rank before the last"), ([0.5, 1], "whole numbers")],
+)
+def test_what_is_not_a_rank_is_refused(ranks: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rank_ratio(ranks, [1, 2])
+
+
+def test_ranks_are_compared_item_by_item() -> None:
+    with pytest.raises(InputError, match="2 ranks to compare with 3"):
+        rank_ratio([1, 2], [1, 2, 3])

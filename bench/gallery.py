@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from halation.data import Truth
+from halation.encoders import load
 from halation.similarity import Gaussian
-from halation.training import open_run, read_recipe, train_recipe
+from halation.training import read_recipe, train_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 FLICKR8K = ROOT.parent / "shared" / "data" / "flickr8k"
@@ -30,7 +31,7 @@ def embedded() -> dict[str, tuple[Gaussian, Gaussian, Truth]] | None:
         folder = Path(os.environ.get(RUN, f"{name}/run"))
         if not folder.is_dir():
             train_recipe(read_recipe(ROOT / "recipes" / "flickr8k_pcmepp.toml", SETTINGS), FLICKR8K, folder)
-        run = open_run(folder)
+        run = load(folder)
         found = {}
         for split in ("train", "dev", "test"):
             data = run.open(FLICKR8K, split)

@@ -18,13 +18,12 @@ from bench.results import Row
 from halation.calibration import JudgedScores, ece, fit_calibrator
 from halation.calibration._fit import TOP
 from halation.data import Direction
+from halation.encoders import Model, load
 from halation.evaluation import evaluate
 from halation.index import HubnessKind, Index
 from halation.search import judge
 from halation.search._judge import NEAR, near_ones
-from halation.search._towers import Towers
 from halation.similarity import Gaussian
-from halation.training import Trained, open_run
 
 GROUP = "hubness"
 RUNS = Path(os.environ.get("HALATION_RUNS", ROOT / "runs"))
@@ -38,7 +37,7 @@ def run() -> Iterator[Row]:
     if not there:
         yield Row(GROUP, "gain in recall", "not measured: no runs on Flickr8k (HALATION_RUNS: their folder)")
     for name in there:
-        yield from _rows(name, open_run(RUNS / name).in_detail())
+        yield from _rows(name, load(RUNS / name).without_gist())
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,18 @@ class Side:
     bank: Gaussian
 
 
-def _rows(name: str, trained: Trained) -> Iterator[Row]:
-    test = trained.open(FLICKR8K, "test")
-    images, captions = trained.encode(test)
-    asked_images, asked_captions = trained.encode(trained.open(FLICKR8K, "train"))
+def _rows(name: str, model: Model) -> Iterator[Row]:
+    test = model.open_dataset(FLICKR8K, "test")
+    images, captions = model.encode_dataset(test)
+    asked_images, asked_captions = model.encode_dataset(model.open_dataset(FLICKR8K, "train"))
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
     assert isinstance(asked_images, Gaussian) and isinstance(asked_captions, Gaussian)
-    similarity = Towers(trained).similarity
+    similarity = model.indexed_similarity
     sides: dict[Direction, Side] = {
         "i2t": Side(captions, images, asked_images),
         "t2i": Side(images, captions, asked_captions),
     }
-    trust = _Trusted(trained, FLICKR8K)
+    trust = _Trusted(model, FLICKR8K)
     base = 0.0
     for kind in KINDS:
         found, errors = {}, {}
@@ -90,11 +89,11 @@ def _rows(name: str, trained: Trained) -> Iterator[Row]:
 class _Trusted:
     """Probabilities fitted on dev's scores as they are, asked of the first hits in any order on test."""
 
-    def __init__(self, trained: Trained, folder: Path) -> None:
+    def __init__(self, model: Model, folder: Path) -> None:
         judgements = []
         for split in ("dev", "test"):
-            data = trained.open(folder, split)
-            judgements.append(judge(trained, data, near_ones(data, "cider", NEAR["cider"])))
+            data = model.open_dataset(folder, split)
+            judgements.append(judge(model, data, near_ones(data, "cider", NEAR["cider"])))
         dev, self._test = judgements
         self._trust = {direction: fit_calibrator(judged).trust for direction, judged in dev.items()}
 

@@ -27,9 +27,9 @@ from bench.measuring import side_by_side
 from bench.results import Row
 from halation._tensors import save_tensors
 from halation.data import draw_scenes, read_scenes
-from halation.encoders import Vocabulary
+from halation.encoders import Vocabulary, build_network
 from halation.search import embed, make_index, open_search
-from halation.training import build_model, read_recipe, to_toml
+from halation.training import read_recipe, to_toml
 
 PICTURES, CLIENTS, SECONDS, K = 2000, 200, 60, 24
 OVERHEAD_MS, GROWTH_MB = 5.0, 32.0
@@ -71,7 +71,7 @@ def write_run(folder: Path) -> tuple[Path, list[str]]:
     recipe, run = read_recipe("scenes_pcme"), folder / "run"
     run.mkdir()
     vocabulary = Vocabulary.build(captions)
-    save_tensors(run / "model.safetensors", build_model(recipe, vocabulary, (0, 0)).state_dict())
+    save_tensors(run / "model.safetensors", build_network(recipe, vocabulary, (0, 0)).state_dict())
     vocabulary.save(run / "vocabulary.json")
     (run / "config.toml").write_text(to_toml(recipe), encoding="utf-8")
     (run / "run.json").write_text(json.dumps({"feature_dims": [0, 0], "state": "finished"}), encoding="utf-8")
@@ -120,7 +120,7 @@ def _overhead(index: Path, address: str, queries: list[str]) -> Iterator[Row]:
         1.0,
     )
     one, many = side_by_side(
-        lambda: search.towers.captions(queries[:1]), lambda: search.towers.captions(queries[:16]), 30
+        lambda: search.model.encode_texts(queries[:1]), lambda: search.model.encode_texts(queries[:16]), 30
     )
     yield Row("serving", "encoding a query", f"{1000 * one:.1f} ms", f"sixteen at once: {1000 * many:.1f} ms")
 

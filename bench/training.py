@@ -22,15 +22,12 @@ from torch import Tensor
 
 from bench.results import Row
 from halation.data import Batches
-from halation.encoders import Vocabulary
+from halation.encoders import Vocabulary, build_network, loader_for, open_split
 from halation.training import (
     Objective,
     Recipe,
     Step,
-    build_loader,
-    build_model,
     build_objective,
-    open_split,
     parse_recipe,
 )
 
@@ -100,8 +97,8 @@ def _prepared(folder: Path, *settings: str) -> tuple[Objective, Iterator, Recipe
     recipe = parse_recipe(RECIPE, settings)
     data = open_split(recipe, folder, "train")
     vocabulary = Vocabulary.build(data.captions, min_count=1)
-    model = build_model(recipe, vocabulary, (1280, 0))
-    loader = build_loader(model, data)
+    model = build_network(recipe, vocabulary, (1280, 0))
+    loader = loader_for(model, data)
     return build_objective(recipe, model, data), loader.epoch(Batches(data, B, seed=0), 0), recipe
 
 

@@ -15,8 +15,9 @@ import numpy as np
 
 import halation
 from halation.data import draw_scenes
+from halation.encoders import load
 from halation.export import export_onnx, export_run, export_trec
-from halation.training import open_run, read_recipe, train_recipe
+from halation.training import read_recipe, train_recipe
 
 SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32")
 
@@ -33,7 +34,7 @@ def main() -> None:
 
         given = export_run(root / "run", root / "given", licence="mit")
         print(f"to give away: {sizes(given)}")
-        ours, theirs = open_run(root / "run"), halation.from_pretrained(given)
+        ours, theirs = load(root / "run"), halation.load(given)
         test = ours.open(root / "scenes", "test")
         same = np.array_equal(ours.scores(test), theirs.scores(test))
         print(f"opened again, the scores are {'the same, bit for bit' if same else 'different'}")

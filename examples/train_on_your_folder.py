@@ -19,7 +19,8 @@ from PIL import Image
 
 import halation
 from halation.data import check
-from halation.training import open_run, parse_recipe, train_recipe
+from halation.encoders import load
+from halation.training import parse_recipe, train_recipe
 
 RECIPE = """
 name = "flags"
@@ -63,7 +64,7 @@ def main(given: str | None = None) -> None:
         folder = Path(given) if given else draw_flags(Path(name) / "flags")
         print(check(folder), end="\n\n")
         train_recipe(parse_recipe(RECIPE), folder, f"{name}/run", tell=print)
-        run = open_run(f"{name}/run")
+        run = load(f"{name}/run")
         test = run.open(folder, "test")
         print(f"\n{halation.evaluate(run.scores(test), test.truth, ['R@1', 'R@5', 'R@10'])}\n")
         _, captions = run.encode(test)

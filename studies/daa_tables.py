@@ -76,10 +76,10 @@ def ablation_table(results: Results, relevances: Sequence[str], seeds: Sequence[
     header = ["trained by", "seeds", "R-sum", *(f"ASP({name})" for name in measures)]
     rows = []
     base = of(results, "flickr8k_infonce", seeds)
-    trained = [("nothing (base)", base)] + [
+    model = [("nothing (base)", base)] + [
         (name, of(results, "flickr8k_infonce_daa", seeds, "" if name == "tfidf" else name)) for name in relevances
     ]
-    for name, runs in trained:
+    for name, runs in model:
         if runs:
             asp = [_pair(runs, f"ASP({measure})") for measure in measures]
             rows.append([name, str(len(runs)), _spread([run["test"]["rsum"] for run in runs]), *asp])

@@ -23,10 +23,10 @@ from halation._files import read_json, write_text
 from halation._parallel import threads
 from halation._progress import Progress, silent
 from halation.data import read_flickr8k_judgements
-from halation.encoders import Encoded, detail_of
+from halation.encoders import Encoded, Model, detail_of, load
 from halation.evaluation import Report, evaluate
 from halation.similarity import Gaussian
-from halation.training import Recipe, Run, Trained, open_run, read_recipe, train_recipe
+from halation.training import Recipe, Run, read_recipe, train_recipe
 from halation.training._loop import Tell, quiet
 from studies.agreement import together, within
 
@@ -75,7 +75,7 @@ def run_job(
         shutil.rmtree(folder)
     if Run(folder).about().get("state") != "finished":
         train_recipe(recipe, data, folder, resume=begun, progress=progress, tell=tell)
-    trained = open_run(folder)
+    model = load(folder)
     seconds = trained_seconds(folder)
     result: dict[str, Any] = {
         "recipe": job.recipe,
@@ -84,9 +84,9 @@ def run_job(
         "command": job.command,
         "digest": digest(recipe),
         "seconds": round(seconds, 1),
-        "parameters": sum(p.numel() for p in trained.model.parameters()),
+        "parameters": sum(p.numel() for p in model.network.parameters()),
         "dev": best_dev(folder),
-        "test": measured(trained, data),
+        "test": measured(model, data),
     }
     result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
     write_text(results / f"{job.name}.json", json.dumps(result) + "\n")
@@ -156,11 +156,11 @@ def best_dev(folder: Path) -> dict[str, float]:
     return dict(chosen[-1])
 
 
-def measured(trained: Trained, data: Path) -> dict[str, Any]:
+def measured(model: Model, data: Path) -> dict[str, Any]:
     """Every number of the tables, on the test split."""
-    dataset = trained.open(data, "test")
-    images, captions = trained.encode(dataset)
-    scores: FloatArray = trained.model.all_scores(images, captions).numpy()
+    dataset = model.open_dataset(data, "test")
+    images, captions = model.encode_dataset(dataset)
+    scores: FloatArray = model.network.all_scores(images, captions).numpy()
     report = evaluate(scores, dataset.truth, METRICS, resamples=0)
     judged = read_flickr8k_judgements(data, "expert")
     pairs = scores[judged.pairs[:, 0], judged.pairs[:, 1]].astype(np.float64)

@@ -23,10 +23,11 @@ from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction, read_flickr8k_judgements
+from halation.encoders import Model, RunFiles, load
 from halation.search import judge
 from halation.search._calibrate import unseen
 from halation.search._judge import NEAR, naive, near_ones
-from halation.training import Trained, open_run
+from halation.training import read_recipe
 from halation.training._loop import Tell, quiet
 from studies.jobs import digest
 from studies.trust_measure import Measured, abstaining, by_truth, galleries, probabilities, sets, words
@@ -93,8 +94,8 @@ def trust(
     measured: list[Measured] = []
     caught: dict[str, float] = {}
     for name, folder, own in given:
-        trained = open_run(own).in_detail()
-        splits_of = {"dev": unseen(trained, folder)[0], "test": trained.open(folder, "test")}
+        model = load(own).without_gist()
+        splits_of = {"dev": unseen(model, folder)[0], "test": model.open_dataset(folder, "test")}
         near = {
             kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]
             for kind in relevances
@@ -102,25 +103,25 @@ def trust(
         complete = all(part is None for pair in near.values() for part in pair)
         if not complete and (Path(folder) / "ExpertAnnotations.txt").is_file():
             caught |= {kind: _caught(folder, pair[1]) for kind, pair in near.items()}
-        tell(f"{name}: {trained.folder} on {', '.join(part.name for part in splits_of.values())}")
-        measured += _world(name, trained, folder, list(splits_of.values()), {} if complete else near, splits, progress)
+        tell(f"{name}: {model.folder} on {', '.join(part.name for part in splits_of.values())}")
+        measured += _world(name, model, folder, list(splits_of.values()), {} if complete else near, splits, progress)
     return TrustStudy(measured, caught, splits)
 
 
 def _world(
     name: str,
-    trained: Trained,
+    model: Model,
     folder: Folder,
     parts: list[Dataset],
     near: dict[str, list[Any]],
     splits: int,
     progress: Progress,
 ) -> list[Measured]:
-    dev, test = (judge(trained, part, progress=progress) for part in parts)
-    recipe = trained.recipe
+    dev, test = (judge(model, part, progress=progress) for part in parts)
+    recipe = read_recipe(model.folder / RunFiles.CONFIG)
     about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
-    told, before = naive(recipe, trained.learnt)
+    told, before = naive(recipe, model.learnt)
     found = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:
@@ -131,7 +132,7 @@ def _world(
             name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.calibrator.chosen, told
         )
         one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
-        bigger = _bigger(trained, folder, parts[1], test[side]) if near and side == "t2i" else None
+        bigger = _bigger(model, folder, parts[1], test[side]) if near and side == "t2i" else None
         one.galleries = galleries(fitted.calibrator.calibration, first[1], bigger, TOP)
         for kind, pair in here.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
@@ -163,13 +164,14 @@ def _with_near(
     }
 
 
-def _bigger(trained: Trained, folder: Folder, test: Dataset, judged: JudgedScores) -> JudgedScores:
+def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -> JudgedScores:
     """The test captions among the images of all splits: eight times as many that are wrong."""
-    _, captions = trained.encode(test)
+    _, captions = model.encode_dataset(test)
     more = [
-        trained.encode(trained.open(folder, name))[0] for name in (trained.recipe.data.dev, trained.recipe.data.train)
+        model.encode_dataset(model.open_dataset(folder, name))[0]
+        for name in (model.config.data.dev, model.config.data.train)
     ]
-    blocks = [trained.model.all_scores(images, captions).numpy().T for images in more]
+    blocks = [model.network.all_scores(images, captions).numpy().T for images in more]
     scores = np.concatenate([judged.scores, *blocks], axis=1)
     extra = scores.shape[1] - judged.gallery
     matches = np.pad(judged.matches, ((0, 0), (0, extra)))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from halation._tensors import save_tensors
 from halation.cli import main
-from halation.encoders import Vocabulary
-from halation.training import build_model, parse_recipe, to_toml
+from halation.encoders import Vocabulary, build_network
+from halation.training import parse_recipe, to_toml
 from layouts import captions_of
 
 TINY = """
@@ -52,7 +52,7 @@ def write_run(
     wanted = parse_recipe(recipe, settings)
     known = captions or [text for number in range(40) for text in captions_of(number)]
     vocabulary = Vocabulary.build(known)
-    model = build_model(wanted, vocabulary, (dims[0], dims[1]))
+    model = build_network(wanted, vocabulary, (dims[0], dims[1]))
     (folder / "config.toml").write_text(to_toml(wanted), encoding="utf-8")
     vocabulary.save(folder / "vocabulary.json")
     (folder / "run.json").write_text(json.dumps({"feature_dims": list(dims), "state": "finished"}), encoding="utf-8")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     )
     from halation._errors import HalationError, InputError, MissingExtra
     from halation.data import Dataset, Truth, open_dataset
+    from halation.encoders import Model, load
     from halation.evaluation import Report, compare, evaluate
-    from halation.export import from_pretrained
     from halation.index import Index
     from halation.search import open_search
     from halation.semantics import caption_relevance
@@ -48,6 +48,7 @@ __all__ = [
     "Index",
     "InputError",
     "MissingExtra",
+    "Model",
     "Report",
     "Truth",
     "calibration",
@@ -58,8 +59,8 @@ __all__ = [
     "evaluate",
     "evaluation",
     "export",
-    "from_pretrained",
     "index",
+    "load",
     "losses",
     "metrics",
     "open_dataset",
@@ -82,6 +83,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Index": "halation.index",
             "InputError": "halation._errors",
             "MissingExtra": "halation._errors",
+            "Model": "halation.encoders",
             "Report": "halation.evaluation",
             "Truth": "halation.data",
             "calibration": "halation.calibration",
@@ -92,8 +94,8 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "evaluate": "halation.evaluation",
             "evaluation": "halation.evaluation",
             "export": "halation.export",
-            "from_pretrained": "halation.export",
             "index": "halation.index",
+            "load": "halation.encoders",
             "losses": "halation.losses",
             "metrics": "halation.metrics",
             "open_dataset": "halation.data",

@@ -41,7 +41,7 @@ def test_each_verb_says_what_it_made_and_what_comes_next(
     assert halation("embed", world / "run", photos, "-o", tmp_path / "emb") == 0
     said = capsys.readouterr()
     assert f"{tmp_path / 'emb'}: 5 images (" in said.out and f"next: halation index {tmp_path / 'emb'}" in said.out
-    assert "left out: bad.jpg is no readable picture" in said.err
+    assert "left out: bad.jpg is not a readable picture" in said.err
     assert f"left out: 4 in all, see {tmp_path / 'emb' / 'corrupt.tsv'}" in said.err
     assert halation("index", tmp_path / "emb", "-o", tmp_path / "idx", "--backend", "exact") == 0
     assert f'next: halation search {tmp_path / "idx"} "what to look for"' in capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_a_picture_finds_captions_or_its_like(world: Path, capsys: pytest.Captur
         (("search", "IDX", "a dog", "-k", "0"), "k is 0; ask for 1 or more"),
         (("search", "IDX", "a dog", "--want", "picture"), "unknown kind of item 'picture'"),
         (("search", "IDX", "a dog", "--run", "OTHER"), "was made by another model than"),
-        (("search", "IDX", "--image", "text.jpg"), "text.jpg is no readable picture"),
+        (("search", "IDX", "--image", "text.jpg"), "text.jpg is not a readable picture"),
         (("search", "IDX", "--image", "gone.jpg"), "gone.jpg does not exist"),
         (("search", "EMB", "a dog"), "it is no folder that halation index made"),
         (("index", "IDX", "-o", "new"), "it is no folder that halation embed made"),

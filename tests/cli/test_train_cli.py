@@ -323,8 +323,8 @@ def more_than_a_batch(data: Path) -> list[str]:
 BAD: dict[Callable[[Path], list[str]], str] = {
     missing_images: "flickr8k-train: 1 of 8 pictures are not in {data}/images (p1.jpg)",
     no_images: "flickr8k-train has no pictures, and this backbone wants to see them; unpack them",
-    truncated_to_train_on: "{data}/images/p2.jpg is no readable picture (",
-    truncated_to_validate_on: "{data}/images/p9.jpg is no readable picture (",
+    truncated_to_train_on: "{data}/images/p2.jpg is not a readable picture (",
+    truncated_to_validate_on: "{data}/images/p9.jpg is not a readable picture (",
     wrong_encoding: "{data}/Flickr8k.token.txt line 1: not UTF-8 (byte 0xe9); convert the file",
     empty_split: "{data}/Flickr_8k.devImages.txt lists no image",
     no_split: "{data} (flickr8k) has no split 'dev'; it has train, test, all",
@@ -452,6 +452,6 @@ class TestRunsThatAreNotWhatTheySay:
         assert halation("train", recipe, "--data", data, "--out", tmp_path / "run") == 0
         capsys.readouterr()
         assert halation("evaluate", tmp_path / "run", "--data", data) == 2
-        assert "p13.jpg is no readable picture" in one_line(capsys)
+        assert "p13.jpg is not a readable picture" in one_line(capsys)
         draw(data / "images" / "p13.jpg", 13)
         assert halation("evaluate", tmp_path / "run", "--data", data, "--metric", "R@1", "--resamples", 0) == 0

@@ -81,7 +81,7 @@ def test_broken_pictures_are_listed_and_left_out(flickr8k: Path) -> None:
         (flickr8k / "images" / f"p{k}.jpg").write_bytes(b"broken")
     store = cache_features(flickr8k, Patches(), flickr8k / "f", batch_size=2)
     assert store.corrupt == ("p1.jpg", "p6.jpg") and len(store) == 6
-    assert "is no readable picture" in (flickr8k / "f" / "corrupt.txt").read_text()
+    assert "is not a readable picture" in (flickr8k / "f" / "corrupt.txt").read_text()
     train = open_dataset(flickr8k, "train", features="f")
     assert train.truth.image_ids == ("p0.jpg", "p2.jpg", "p3.jpg") and train.n_captions == 15
     assert "1 images that could not be read" in train.truth.notes[0]

@@ -84,7 +84,7 @@ def test_features_come_as_features(rng: np.random.Generator) -> None:
 def test_a_broken_picture_stops_the_epoch_with_its_name(flickr8k: Path) -> None:
     (flickr8k / "images" / "p2.jpg").write_bytes(b"\xff\xd8 not much of a picture")
     data = open_dataset(flickr8k, "train")
-    with pytest.raises(InputError, match=r"p2\.jpg is no readable picture"):
+    with pytest.raises(InputError, match=r"p2\.jpg is not a readable picture"):
         list(Loader(data, pixels, letters).epoch(Batches(data, 4, seed=0), 0))
 
 

@@ -53,13 +53,13 @@ def test_a_truncated_jpeg_is_named(tmp_path: Path, rng: np.random.Generator) -> 
     path = tmp_path / "cut.jpg"
     Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(path)
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(InputError, match=r"cut\.jpg is no readable picture .*fetch it again"):
+    with pytest.raises(InputError, match=r"cut\.jpg is not a readable picture .*fetch it again"):
         Photos([path])[0]
 
 
 def test_a_missing_file_and_one_that_is_no_picture_are_named(tmp_path: Path) -> None:
     (tmp_path / "page.jpg").write_text("<html>404</html>")
-    with pytest.raises(InputError, match=r"page\.jpg is no readable picture"):
+    with pytest.raises(InputError, match=r"page\.jpg is not a readable picture"):
         Photos([tmp_path / "page.jpg"])[0]
     with pytest.raises(InputError, match=r"gone\.jpg does not exist"):
         Photos([tmp_path / "gone.jpg"])[0]

@@ -11,9 +11,8 @@ from PIL import Image
 
 from halation._errors import InputError
 from halation.data import Projection, cache_features, open_features
-from halation.encoders import EfficientNetLite0
-from halation.search._eyes import Eyes
-from halation.training import open_run, parse_recipe, train_recipe
+from halation.encoders import EfficientNetLite0, load
+from halation.training import parse_recipe, train_recipe
 from layouts import write_flickr8k
 from runs import TINY
 
@@ -45,24 +44,23 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_on_smaller_cells_looks_at_new_pictures(data: Path, tmp_path: Path) -> None:
     settings = ("image.backbone=precomputed", "data.features=features/efflite0", "train.epochs=1", "train.batch_size=4")
     train_recipe(parse_recipe(TINY, settings), data, tmp_path / "run")
-    trained = open_run(tmp_path / "run")
-    dataset = trained.open(data, "test")
+    model = load(tmp_path / "run")
+    dataset = model.open_dataset(data, "test")
     assert dataset.features is not None and dataset.features.projection is not None
     stored = dataset.features.rows([0])
     name = dataset.truth.image_ids[0]
     with Image.open(data / "images" / str(name)) as picture:
-        eyes = Eyes(trained)
-        looked = eyes.look(eyes.preprocess(picture)[None])
+        looked = model.images.read(model.preprocess(picture)[None])
     assert isinstance(looked, tuple) and looked.local is not None and stored.local is not None
     torch.testing.assert_close(looked.pooled, stored.pooled, atol=2e-3, rtol=2e-3)
     step = open_features(data / "features" / "efflite0").projection.scale  # type: ignore[union-attr]
     assert ((looked.local - stored.local).abs() <= 1.01 * step).all()  # a value between two steps may go either way
     (tmp_path / "run" / "projection.safetensors").unlink()
     with pytest.raises(InputError, match="cannot look at new pictures"):
-        _ = Eyes(trained).network
-    again = Eyes(trained, data=data)
+        _ = load(tmp_path / "run").images.network
+    again = load(tmp_path / "run", data=data).images
     with Image.open(data / "images" / str(name)) as picture:
-        torch.testing.assert_close(again.look(again.preprocess(picture)[None]).local, looked.local)  # type: ignore[union-attr]
+        torch.testing.assert_close(again.read(again.preprocess(picture)[None]).local, looked.local)  # type: ignore[union-attr]
 
 
 def test_a_projection_is_kept_and_read_back(tmp_path: Path) -> None:

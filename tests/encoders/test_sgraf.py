@@ -99,8 +99,8 @@ def test_sgr_equals_the_published_scores_and_gradients(shared_golden: Path, memo
     np.testing.assert_allclose(double.detach(), golden["SGR/sims_eval_float64"], atol=1e-14)
     scorer = SGR(32, 16, regions=36, dropout=0.0)
     scorer.load_state_dict(convert_sgraf(take("SGR/sd/"))["scorer"])
-    trained = scorer(PartEmbedding(images), captions)
-    np.testing.assert_allclose(trained.detach(), golden["SGR/sims_train_nodrop"], atol=2e-7)
+    model = scorer(PartEmbedding(images), captions)
+    np.testing.assert_allclose(model.detach(), golden["SGR/sims_train_nodrop"], atol=2e-7)
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -14,10 +14,10 @@ import halation
 from halation._errors import InputError
 from halation.calibration import Calibrators
 from halation.data import Projection, draw_scenes
+from halation.encoders import fingerprint, load
 from halation.evaluation import evaluate
-from halation.export import export_run, export_trec, from_pretrained
-from halation.search import calibrate_run, fingerprint
-from halation.training import open_run
+from halation.export import export_run, export_trec
+from halation.search import calibrate_run
 from layouts import write_flickr8k
 from runs import halation as cli
 from runs import write_run
@@ -31,27 +31,27 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("settings", [(), ("model.head=sgr",), ("model.gist=4", "model.head=pcmepp")])
 def test_scores_are_the_same_bit_for_bit(settings: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", *settings)
-    trained, given = open_run(run), halation.from_pretrained(export_run(run, tmp_path / "given"))
-    ours, theirs = (one.scores(one.open(data, "test")) for one in (trained, given))
+    model, given = load(run), halation.load(export_run(run, tmp_path / "given"))
+    ours, theirs = (one.scores(one.open(data, "test")) for one in (model, given))
     np.testing.assert_array_equal(ours, theirs)
     assert fingerprint(run) == fingerprint(tmp_path / "given")
 
 
 def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "loss.daa.weight=2.5")
-    trained = open_run(run)
-    dataset = trained.open(data, "dev")
-    report = evaluate(trained.scores(dataset), dataset.truth, ["R@1"], resamples=20)
+    model = load(run)
+    dataset = model.open_dataset(data, "dev")
+    report = evaluate(model.scores(dataset), dataset.truth, ["R@1"], resamples=20)
     report.to_json(run / "report.json")
     assert cli("export", run, "-o", tmp_path / "given", "--licence", "cc-by-4.0") == 0
     card = (tmp_path / "given" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlibrary_name: halation\nlicense: cc-by-4.0\ntags:\n- image-text-retrieval\n")
     assert "- daa\n" in card and "daa × 2.5" in card and "infonce × 1" in card
     assert f"| R@1 | {report.i2t['R@1']:.2f}" in card
-    for words in ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "from_pretrained"):
+    for words in ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load"):
         assert words in card
     told = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
-    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(trained.recipe)
+    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(model.config)
     with pytest.raises(InputError, match="no licence's short name"):
         export_run(run, tmp_path / "other", licence="mit\nevil: true")
     assert "says nothing of its own uncertainty" in card_of(
@@ -73,7 +73,7 @@ def test_nothing_of_this_machine_is_given_away(tmp_path: Path) -> None:
     (run / "run.json").write_text(json.dumps({"feature_dims": [4, 0], "host": "my-machine", "path": str(tmp_path)}))
     given = export_run(run, tmp_path / "given")
     vectors.unlink()  # what the words began from is in the weights
-    assert from_pretrained(given).recipe.data.features == "efflite0"
+    assert load(given).config.data.features == "efflite0"
     for path in given.iterdir():
         assert str(tmp_path).encode() not in path.read_bytes() and b"my-machine" not in path.read_bytes()
     hub = write_run(tmp_path / "hub")
@@ -96,7 +96,7 @@ def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> 
     recipe = run / "config.toml"
     recipe.write_text(recipe.read_text(encoding="utf-8").replace(str(vectors), "vectors/glove.txt"), encoding="utf-8")
     given = export_run(run, tmp_path / "given")
-    found = from_pretrained(given).recipe
+    found = load(given).config
     assert (found.data.features, found.text.vectors) == ("efflite0", "glove.txt")
     assert all(b"private" not in path.read_bytes() and b"vectors/" not in path.read_bytes() for path in given.iterdir())
     card = (given / "README.md").read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> 
 def test_features_below_the_data_keep_their_place_and_the_card_says_nothing_of_it(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "data.features=features/efflite0", "image.backbone=precomputed", dims=(4, 0))
     given = export_run(run, tmp_path / "given")
-    assert from_pretrained(given).recipe.data.features == "features/efflite0"
+    assert load(given).config.data.features == "features/efflite0"
     assert "on the machine of training" not in (given / "README.md").read_text(encoding="utf-8")
 
 
@@ -142,20 +142,20 @@ def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
 
 def test_names_on_a_hub_are_not_fetched(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing is downloaded"):
-        from_pretrained("somebody/pcme-coco")
+        load("somebody/pcme-coco")
     with pytest.raises(InputError, match="does not exist"):
-        from_pretrained(tmp_path / "nothing")
+        load(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"model\.safetensors"):
-        from_pretrained(tmp_path / "empty")
+        load(tmp_path / "empty")
 
 
 def test_trec_files_judge_as_halation_does(data: Path, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     assert cli("export", run, "--trec", tmp_path / "trec", "--data", data) == 0
-    trained = open_run(run)
-    dataset = trained.open(data, "test")
-    report = evaluate(trained.scores(dataset), dataset.truth, ["R@1"], resamples=0)
+    model = load(run)
+    dataset = model.open_dataset(data, "test")
+    report = evaluate(model.scores(dataset), dataset.truth, ["R@1"], resamples=0)
     for side in ("i2t", "t2i"):
         lines = [line.split() for line in (tmp_path / "trec" / f"{side}.run").read_text().splitlines()]
         truth = {

@@ -16,11 +16,10 @@ from PIL import Image
 from halation._errors import HalationError, InputError, MissingExtra
 from halation.cli import main
 from halation.data import Features, Tokens
-from halation.encoders import BiGRU, EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary
+from halation.encoders import BiGRU, EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary, load
 from halation.encoders._gpo import GeneralisedPool
 from halation.export import export_onnx
 from halation.export._dense import _TWINS, dense
-from halation.training import open_run
 from layouts import draw
 from runs import write_run
 
@@ -80,12 +79,12 @@ def test_the_dense_pool_and_transformer_are_the_ragged_ones() -> None:
 def test_graphs_give_what_torch_gives(kind: str, tmp_path: Path) -> None:
     settings, dims = KINDS[kind]
     run = write_run(tmp_path / "run", *settings, dims=dims)
-    trained = open_run(run).in_detail()
+    model = load(run).without_gist()
     folder = export_onnx(run, tmp_path / "onnx")
     told = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
     assert told["opset"] == 17 and told["dim"] == 8
     draw_ = torch.Generator().manual_seed(0)
-    image: Any = trained.model.image.backbone
+    image: Any = model.network.image.backbone
     if dims[0]:
         pooled = torch.randn(5, dims[0], generator=draw_)
         cells = torch.randn(5, 49, dims[1], generator=draw_) if dims[1] else None
@@ -94,10 +93,10 @@ def test_graphs_give_what_torch_gives(kind: str, tmp_path: Path) -> None:
     else:
         taken = torch.stack([image.preprocess(Image.open(draw(tmp_path / f"{n}.png", n))) for n in range(5)])
         given = {"pixels": taken.numpy()}
-    text: Any = trained.model.text.backbone
+    text: Any = model.network.text.backbone
     tokens = text.tokenize(TEXTS)
     with torch.no_grad():
-        expected = trained.model.images(taken), trained.model.captions(tokens)
+        expected = model.network.images(taken), model.network.captions(tokens)
     asked = [given, {"ids": tokens.ids.numpy(), "mask": tokens.mask.numpy()}]
     for name, inputs, ours in zip(("image", "text"), asked, expected, strict=True):
         session = runtime.InferenceSession(str(folder / f"{name}.onnx"))
@@ -189,8 +188,6 @@ def test_somebody_without_halation_can_look_through_the_backbone_too(tmp_path: P
 
 
 def check_consumer(run: Path, tmp_path: Path, tolerance: float = 2e-4) -> None:
-    from halation.search._towers import Towers
-
     folder = export_onnx(run, tmp_path / "onnx")
     photos = [draw(tmp_path / f"p{n}.png", n) for n in range(3)]
     words = [text for text in TEXTS if text]
@@ -199,22 +196,21 @@ def check_consumer(run: Path, tmp_path: Path, tolerance: float = 2e-4) -> None:
         command, capture_output=True, text=True, timeout=120, env={"PATH": "", "OMP_NUM_THREADS": "1"}
     )
     assert done.returncode == 0, done.stderr
-    towers = Towers(open_run(run))
-    images = towers.pictures(torch.stack([towers.preprocess(Image.open(photo)) for photo in photos]))
-    expected = towers.similarity(images, towers.captions(words))
+    model = load(run)
+    expected = model.similarity(model.encode_images(photos), model.encode_texts(words))
     np.testing.assert_allclose(json.loads(done.stdout), expected, atol=tolerance, rtol=1e-4)
 
 
 def test_a_sentence_encoder_is_an_input_of_its_own(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "text.backbone=words_and_sentence")
-    trained, folder = open_run(run), export_onnx(run, tmp_path / "onnx")
+    model, folder = load(run), export_onnx(run, tmp_path / "onnx")
     told = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
     assert told["files"]["text"]["inputs"] == ["ids", "mask", "sentence"] and told["text"]["sentence"]["dim"] == 384
-    text: Any = trained.model.text.backbone
+    text: Any = model.network.text.backbone
     sentence = torch.nn.functional.normalize(torch.randn(5, 384), dim=1)
     tokens = text.words.tokenize(TEXTS)._replace(sentence=sentence)
     with torch.no_grad():
-        expected: Any = trained.model.captions(tokens)
+        expected: Any = model.network.captions(tokens)
     session = runtime.InferenceSession(str(folder / "text.onnx"))
     inputs = {"ids": tokens.ids.numpy(), "mask": tokens.mask.numpy(), "sentence": sentence.numpy()}
     np.testing.assert_allclose(session.run(["mean"], inputs)[0], expected.mean, atol=1e-4)

@@ -17,14 +17,13 @@ from PIL import Image
 from halation import similarity
 from halation._errors import InputError
 from halation.data import draw_scenes
-from halation.encoders import PartEmbedding, detail_of
+from halation.encoders import Model, PartEmbedding, detail_of, load
 from halation.report import explain
 from halation.report._explain_parts import facts_of
 from halation.report._explain_reading import read_words
 from halation.search import calibrate_run, embed, make_index, open_search
-from halation.search._reader import Reader
 from halation.similarity import Gaussian
-from halation.training import Trained, open_run
+from halation.training import read_recipe
 from runs import write_run
 
 from .conftest import KINDS, TEXT
@@ -32,26 +31,26 @@ from .conftest import KINDS, TEXT
 RunOf = Callable[[str], Path]
 
 
-def encoded(trained: Trained, picture: Path, text: str) -> tuple[Any, Any]:
-    image: Any = trained.model.image.backbone
-    words: Any = trained.model.text.backbone
+def encoded(model: Model, picture: Path, text: str) -> tuple[Any, Any]:
+    image: Any = model.network.image.backbone
+    words: Any = model.network.text.backbone
     with Image.open(picture) as opened, torch.no_grad():
         pixels = image.preprocess(opened.convert("RGB"))[None]
-        return trained.model.images(pixels), trained.model.captions(words.tokenize([text]))
+        return model.network.images(pixels), model.network.captions(words.tokenize([text]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_parts_add_up_to_the_models_own_score(kind: str, run_of: RunOf, picture: Path) -> None:
-    trained = open_run(run_of(kind)).in_detail()
+    model = load(run_of(kind)).without_gist()
     explained = explain(run_of(kind), picture, TEXT)
     assert math.fsum(part.value for part in explained.parts) == explained.score
     with torch.no_grad():
-        score = float(trained.model.scores(*encoded(trained, picture, TEXT)))
+        score = float(model.network.scores(*encoded(model, picture, TEXT)))
     assert explained.score == pytest.approx(score, rel=1e-5, abs=1e-6)
 
 
 def test_the_parts_of_csd_are_the_distance_and_the_two_variances(run_of: RunOf, picture: Path) -> None:
-    image, text = encoded(open_run(run_of("pcme csd")), picture, TEXT)
+    image, text = encoded(load(run_of("pcme csd")), picture, TEXT)
     explained = explain(run_of("pcme csd"), picture, TEXT)
     a, b = (np.asarray(side.mean[0], dtype=np.float64) for side in (image, text))
     spreads = [np.exp(np.asarray(side.log_var[0], dtype=np.float64)).sum() for side in (image, text)]
@@ -63,12 +62,12 @@ def test_the_parts_of_csd_are_the_distance_and_the_two_variances(run_of: RunOf, 
 
 
 def test_a_gist_is_told_from_the_detail(run_of: RunOf, picture: Path) -> None:
-    trained = open_run(run_of("gist"))
-    image, text = encoded(trained, picture, TEXT)
-    explained = explain(trained, picture, TEXT)
-    joined, scores = explained.joined, trained.model.scores(image, text)
+    model = load(run_of("gist"))
+    image, text = encoded(model, picture, TEXT)
+    explained = explain(model, picture, TEXT)
+    joined, scores = explained.joined, model.network.scores(image, text)
     assert joined is not None and joined.score == pytest.approx(float(scores), rel=1e-5)
-    join: Any = trained.model.compare
+    join: Any = model.network.compare
     tau = join.temperature
     assert joined.score == pytest.approx(tau * np.logaddexp(joined.detail / tau, joined.gist / tau), rel=1e-5)
     assert joined.share == pytest.approx(math.exp((joined.detail - joined.score) / tau), rel=1e-4)
@@ -77,7 +76,7 @@ def test_a_gist_is_told_from_the_detail(run_of: RunOf, picture: Path) -> None:
 
 
 def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
-    image, text = encoded(open_run(run_of("soft contrastive")), picture, TEXT)
+    image, text = encoded(load(run_of("soft contrastive")), picture, TEXT)
     facts = explain(run_of("soft contrastive"), picture, TEXT).facts
     draw = torch.Generator().manual_seed(7)
     apart = (image.sample(2000, draw) - text.sample(2000, draw)).square().sum(-1).add(1e-6).sqrt()
@@ -88,7 +87,7 @@ def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
 
 
 def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
-    recipe = open_run(run_of("soft contrastive")).recipe
+    recipe = read_recipe(run_of("soft contrastive") / "config.toml")
     generator = torch.Generator().manual_seed(0)
     one, other = (Gaussian(torch.randn(1, 4, generator=generator), torch.full((1, 4), -2.0)) for _ in range(2))
     learnt = {"soft_contrastive": {"scale": 0.5, "shift": -1.0}}
@@ -103,39 +102,39 @@ def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["pcme", "pcme words", "point", "pvse", "sgr", "transformer", "gist"])
 def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
-    trained = open_run(run_of(kind)).in_detail()
+    model = load(run_of(kind)).without_gist()
     explained = explain(run_of(kind), picture, TEXT)
-    whole = float(trained.model.scores(*encoded(trained, picture, TEXT)))
+    whole = float(model.network.scores(*encoded(model, picture, TEXT)))
     words = TEXT.split()
     assert explained.words == tuple(words)
     for place in range(len(words)):
         shorter = " ".join(words[:place] + words[place + 1 :])
-        left = float(trained.model.scores(*encoded(trained, picture, shorter)))
+        left = float(model.network.scores(*encoded(model, picture, shorter)))
         assert explained.text_influence[place] == pytest.approx(whole - left, abs=2e-5), words[place]
-    image: Any = trained.model.image.backbone
+    image: Any = model.network.image.backbone
     pixels = image.preprocess(opened).numpy()
     assert explained.image_influence is not None
     rows, columns = explained.image_influence.shape
     assert (rows, columns) == (2, 2)  # 16 pixels, cells of 8
-    _, text = encoded(trained, picture, TEXT)
+    _, text = encoded(model, picture, TEXT)
     for row in range(rows):
         for column in range(columns):
             filled = pixels.copy()
             filled[:, 8 * row : 8 * row + 8, 8 * column : 8 * column + 8] = pixels.mean(axis=(1, 2), keepdims=True)
             with torch.no_grad():
-                left = float(trained.model.scores(trained.model.images(torch.from_numpy(filled)[None]), text))
+                left = float(model.network.scores(model.network.images(torch.from_numpy(filled)[None]), text))
             assert explained.image_influence[row, column] == pytest.approx(whole - left, abs=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
-    trained = open_run(run_of(kind)).in_detail()
+    model = load(run_of(kind)).without_gist()
     explained = explain(run_of(kind), picture, TEXT)
-    image: Any = trained.model.image
-    text: Any = trained.model.text
+    image: Any = model.network.image
+    text: Any = model.network.text
     with torch.no_grad():
-        if hasattr(trained.model.compare, "attentions"):
-            on_cells, on_words = trained.model.compare.attentions(*encoded(trained, picture, TEXT))
+        if hasattr(model.network.compare, "attentions"):
+            on_cells, on_words = model.network.compare.attentions(*encoded(model, picture, TEXT))
         else:
             on_cells = image.head.attentions(image.backbone(image.backbone.preprocess(opened)[None]))
             on_words = text.head.attentions(text.backbone(text.backbone.tokenize([TEXT])))
@@ -151,7 +150,7 @@ def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, ope
 
 
 def test_a_word_of_several_tokens_has_what_they_have_together(run_of: RunOf) -> None:
-    reading = read_words("a t-shirt and red-hot dogs", Reader(open_run(run_of("pcme"))))
+    reading = read_words("a t-shirt and red-hot dogs", load(run_of("pcme")))
     assert reading.words == ("a", "t-shirt", "and", "red-hot", "dogs")
     assert reading.tokens == ((), (0,), (1,), (2, 3), (4,))
     assert reading.without[3] == "a t-shirt and dogs"
@@ -223,6 +222,6 @@ def test_a_scorers_words_are_named(run_of: RunOf, picture: Path) -> None:
     explained = explain(run_of("sgr"), picture, TEXT)
     assert explained.image_attention[0].of == "each word"
     assert explained.image_attention[0].heads == ("red", "dog", "on", "the", "grass", "zzz")
-    trained = open_run(run_of("sgr"))
-    image, text = encoded(trained, picture, TEXT)
+    model = load(run_of("sgr"))
+    image, text = encoded(model, picture, TEXT)
     assert isinstance(detail_of(image), PartEmbedding) and isinstance(text, PartEmbedding)

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from halation.encoders import load
 from halation.report import Explainer, Unwanted, explain
 from halation.report._explain_influence import cell_influence, fill_cell, word_influence
 from halation.report._explain_shown import shades
-from halation.training import open_run
 
 RunOf = Callable[[str], Path]
 LONG = " ".join(["red dog"] * 24 + ["blue grass"] * 36)  # 120 words
@@ -63,7 +63,7 @@ def test_many_cells_are_left_out_in_at_most_64_parts_and_that_is_said(
 ) -> None:
     from runs import write_run
 
-    explainer = Explainer(open_run(write_run(tmp_path / "run", f"image.size={size}")))
+    explainer = Explainer(load(write_run(tmp_path / "run", f"image.size={size}")))
     looked = list[int]()
     look = explainer.eyes.look
 
@@ -83,15 +83,15 @@ def test_many_cells_are_left_out_in_at_most_64_parts_and_that_is_said(
 def test_a_part_of_several_cells_is_left_out_at_once(tmp_path: Path, opened: Image.Image) -> None:
     from runs import write_run
 
-    trained = open_run(write_run(tmp_path / "run", "image.size=128"))
-    explained = Explainer(trained)(opened, "a red dog")
-    network, words = trained.model.image.backbone, trained.model.text.backbone
+    model = load(write_run(tmp_path / "run", "image.size=128"))
+    explained = Explainer(model)(opened, "a red dog")
+    network, words = model.network.image.backbone, model.network.text.backbone
     with torch.no_grad():
         filled = network.preprocess(opened).clone()  # type: ignore[operator]
         mean = filled.mean(dim=(1, 2), keepdim=True)
         filled[:, 16:32, 48:64] = mean  # the second row and fourth column of 8 × 8 parts, each of 2 × 2 cells
-        text = trained.model.captions(words.tokenize(["a red dog"]))  # type: ignore[operator]
-        left = float(trained.model.scores(trained.model.images(filled[None]), text))
+        text = model.network.captions(words.tokenize(["a red dog"]))  # type: ignore[operator]
+        left = float(model.network.scores(model.network.images(filled[None]), text))
     assert explained.image_influence is not None
     assert explained.image_influence[1, 3] == pytest.approx(explained.score - left, abs=2e-5)
 
@@ -118,4 +118,4 @@ def test_work_ends_at_the_next_batch_when_nobody_waits(run_of: RunOf, opened: Im
         cell_influence(torch.zeros(3, 16, 16), 8, 8, 0.0, pictures, is_wanted)
     assert batches == [16, 16] and fill_cell(torch.ones(3, 4, 4), 0, 0, 2, 2).shape == (3, 4, 4)
     with pytest.raises(Unwanted):
-        Explainer(open_run(run_of("pcme")))(opened, "a red dog", is_wanted=lambda: False)
+        Explainer(load(run_of("pcme")))(opened, "a red dog", is_wanted=lambda: False)

@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 from torch import nn
 
+from halation.encoders import load
 from halation.report import Explainer, Explanation, explain
 from halation.report._explain import Chance
-from halation.training import open_run
 
 from .conftest import TEXT
 
@@ -40,11 +40,11 @@ def said(explained: Explanation, folder: Path) -> str:
 
 
 def test_a_head_of_ones_own_need_not_say_where_it_looks(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
-    trained = open_run(run_of("pcme"))
-    before = explain(trained, picture, TEXT)
-    for side in (trained.model.image, trained.model.text):
+    model = load(run_of("pcme"))
+    before = explain(model, picture, TEXT)
+    for side in (model.network.image, model.network.text):
         side.head = Own(side.head)
-    explained = explain(trained, picture, TEXT)
+    explained = explain(model, picture, TEXT)
     assert explained.image_attention == explained.text_attention == ()
     assert explained.about_image_attention == f"this image head {SILENT}"
     assert explained.about_text_attention == f"this text head {SILENT}"
@@ -55,9 +55,9 @@ def test_a_head_of_ones_own_need_not_say_where_it_looks(run_of: RunOf, picture: 
 
 
 def test_a_scorer_of_ones_own_need_not_either(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
-    trained = open_run(run_of("sgr"))
-    trained.model.compare = Own(trained.model.compare)
-    told = said(explain(trained, picture, TEXT), tmp_path)
+    model = load(run_of("sgr"))
+    model.network.compare = Own(model.network.compare)
+    told = said(explain(model, picture, TEXT), tmp_path)
     assert f"this scorer {SILENT}" in told and NOTHING not in told
 
 
@@ -73,11 +73,11 @@ def test_a_head_that_looks_nowhere_in_particular_says_so(run_of: RunOf, picture:
 def test_of_a_picture_that_was_not_looked_at_nothing_is_claimed(
     kind: str, run_of: RunOf, opened: Image.Image, tmp_path: Path
 ) -> None:
-    trained = open_run(run_of(kind))
-    network: Any = trained.model.image.backbone
+    model = load(run_of(kind))
+    network: Any = model.network.image.backbone
     with torch.no_grad():
-        kept = trained.model.images(network.preprocess(opened)[None])
-    explained = Explainer(trained).stored(kept, opened, TEXT, "no eyes", name="p", chance=Chance(None, "unknown"))
+        kept = model.network.images(network.preprocess(opened)[None])
+    explained = Explainer(model).stored(kept, opened, TEXT, "no eyes", name="p", chance=Chance(None, "unknown"))
     assert UNSEEN in explained.about_image_attention and explained.image_attention == ()
     told = said(explained, tmp_path)
     assert "image head attends to nothing" not in told and told.count(UNSEEN) >= 3

@@ -13,6 +13,7 @@ import pytest
 from halation import InputError, metrics
 from halation._tensors import load_tensors, save_tensors
 from halation.data import Dataset, Photos, draw_scenes, read_scenes
+from halation.encoders import load
 from halation.evaluation import evaluate
 from halation.report import Facts, gather_facts, report_run, write_page
 from halation.report._facts import Absent, Map, Reliabilities, Training
@@ -20,7 +21,6 @@ from halation.report._thumbnails import thumbnails
 from halation.search import calibrate_run
 from halation.semantics import caption_relevance
 from halation.similarity import Gaussian
-from halation.training import open_run
 from layouts import write_cub, write_flickr8k, write_precomp
 from runs import TINY, halation, write_run
 
@@ -29,9 +29,9 @@ Gathered = tuple[Facts, Dataset]
 
 def test_the_measures_are_those_of_evaluate(gathered: Gathered, runs: tuple[Path, Path], world: Path) -> None:
     facts, _ = gathered
-    trained = open_run(runs[1])
-    dataset = trained.open(world, "test")
-    expected = evaluate(trained.scores(dataset), dataset.truth)
+    model = load(runs[1])
+    dataset = model.open_dataset(world, "test")
+    expected = evaluate(model.scores(dataset), dataset.truth)
     assert facts.other is not None and facts.comparison is not None
     assert dict(facts.other.t2i) == pytest.approx(dict(expected.t2i))
     row = facts.comparison.t2i["R@1"]
@@ -52,7 +52,7 @@ def test_recall_over_k_meets_the_table_at_1_5_and_10(gathered: Gathered) -> None
 def test_every_query_kept_has_the_rankings_of_the_run(gathered: Gathered, runs: tuple[Path, Path], world: Path) -> None:
     facts, dataset = gathered
     relevance = caption_relevance(dataset.captions, dataset.image_of, metric="tfidf")
-    scores = [open_run(run).scores(dataset) for run in runs]
+    scores = [load(run).scores(dataset) for run in runs]
     true = read_scenes(world, "test").true
     for query in facts.queries:
         text = query.direction == "t2i"
@@ -93,7 +93,7 @@ def test_found_positives_are_those_nobody_wrote(gathered: Gathered, world: Path)
 
 def test_sigma_is_the_models_own(gathered: Gathered, runs: tuple[Path, Path]) -> None:
     facts, dataset = gathered
-    images, captions = open_run(runs[0]).encode(dataset)
+    images, captions = load(runs[0]).encode(dataset)
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
     np.testing.assert_allclose(facts.sigma["images"], images.uncertainty().numpy())
     assert isinstance(facts.map, Map) and facts.map.shapes is not None

@@ -15,13 +15,13 @@ from halation import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.calibration import Ambiguity, Calibrators, fit_calibrator
 from halation.data import draw_scenes, read_scenes
-from halation.search import calibrate_run, fingerprint, judge
+from halation.encoders import fingerprint, load
+from halation.search import calibrate_run, judge
 from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
-from halation.search._towers import Towers
 from halation.search._typed import typed
 from halation.semantics import caption_relevance
-from halation.training import open_run, read_recipe, train_recipe
+from halation.training import read_recipe, train_recipe
 from runs import halation
 from studies import trust as trust_study
 from studies.__main__ import main as studies_main
@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "toy.toml").write_text(RECIPE)
     recipe = read_recipe(folder / "toy.toml", [*GAUSSIANS, "train.epochs=4"])
@@ -47,19 +47,19 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(trained: Path, tmp_path: Path) -> Path:
+def run(model: Path, tmp_path: Path) -> Path:
     """A run one may write into."""
-    return Path(shutil.copytree(trained, tmp_path / "run"))
+    return Path(shutil.copytree(model, tmp_path / "run"))
 
 
 def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data: Path) -> None:
     found = calibrate_run(run, data, write=False)
-    dataset, _ = unseen(open_run(run), data)
+    dataset, _ = unseen(load(run), data)
     texts, covers = typed(dataset.captions, dataset.image_of)
-    expected = Ambiguity.fit(Towers(open_run(run)).captions(texts).uncertainty(), covers)
+    expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
     assert expected is not None and found.calibrators.t2i.ambiguity is not None
     assert found.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
-    alone = fit_calibrator(judge(open_run(run).in_detail(), dataset)["t2i"]).calibrator.ambiguity
+    alone = fit_calibrator(judge(load(run).without_gist(), dataset)["t2i"]).calibrator.ambiguity
     assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
     assert any(note.startswith("words for σ: ") for note in found.calibrators.notes)
 
@@ -92,10 +92,10 @@ def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
 
 
 def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:
-    trained = open_run(run)
-    everything, notes = unseen(trained, data)
+    model = load(run)
+    everything, notes = unseen(model, data)
     assert len(everything) == 60 and "looked at all" in notes[0]
-    partly = replace(trained, recipe=replace(trained.recipe, data=replace(trained.recipe.data, dev_images=25)))
+    partly = replace(model, recipe=replace(model.config, data=replace(model.config.data, dev_images=25)))
     rest, notes = unseen(partly, data)
     assert rest.truth.image_ids == everything.truth.image_ids[25:]
     assert "first 25" in notes[0]
@@ -113,13 +113,13 @@ def test_the_same_seed_gives_the_same_file(run: Path, data: Path) -> None:
 
 
 def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
-    trained = open_run(run)
-    dataset = trained.open(data, "dev")
+    model = load(run)
+    dataset = model.open_dataset(data, "dev")
     near = near_ones(dataset, "cider", 0.1)
     expected = caption_relevance(dataset.captions, dataset.image_of, metric="cider") >= 0.1
     np.testing.assert_array_equal(near, expected)
-    judged = judge(trained, dataset, near)
-    scores = trained.scores(dataset)
+    judged = judge(model, dataset, near)
+    scores = model.scores(dataset)
     np.testing.assert_array_equal(judged["i2t"].scores, scores)
     np.testing.assert_array_equal(judged["t2i"].scores, scores.T)
     np.testing.assert_array_equal(judged["t2i"].matches, dataset.truth.positives("t2i"))
@@ -184,7 +184,7 @@ def test_what_one_would_have_said_is_at_what_the_run_learnt(tmp_path: Path, term
 def test_calibrating_says_whether_before_is_at_what_was_learnt(
     run: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    learnt = open_run(run).learnt["csd"]
+    learnt = load(run).learnt["csd"]
     assert halation("calibrate", run, "--data", data) == 0
     kept = capsys.readouterr().out
     assert f"before: σ({learnt['shift']:.4g} − {learnt['scale']:.4g}·CSD)" in kept and "the run learnt" in kept
@@ -221,14 +221,14 @@ def test_too_few_images_are_named(run: Path, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_study_measures_both_worlds_and_keeps_no_caption(
-    trained: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenes = tmp_path / "scenes"
     draw_scenes(scenes, train=80, dev=40, test=60)
     settings = ["train.epochs=1", "image.size=16", "image.dim=16", "text.hidden=16", "text.dim=16", "model.dim=16"]
     settings += ["data.dev_images=15"]
     train_recipe(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
-    study = trust_study(scenes, tmp_path / "run", data, trained, splits=4, relevances=("cider",))
+    study = trust_study(scenes, tmp_path / "run", data, model, splits=4, relevances=("cider",))
     files = study.write(tmp_path / "out")
     assert [path.name for path in files][:2] == ["trust.md", "trust.json"]
     assert all(path.stat().st_size for path in files)
@@ -240,7 +240,7 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
         ("scenes", "t2i"), ("scenes", "i2t"), ("Flickr8k", "t2i"), ("Flickr8k", "i2t"),
     ]  # fmt: skip
     for one in document["measured"]:
-        measured = read_recipe((tmp_path / "run" if one["world"] == "scenes" else trained) / "config.toml")
+        measured = read_recipe((tmp_path / "run" if one["world"] == "scenes" else model) / "config.toml")
         assert (one["recipe"], one["seed"], one["digest"]) == (measured.name, 0, digest(measured))
         assert all(0.75 < row["coverage"] <= 1 for row in one["sets"])
         assert sum(row["chosen"] for row in one["abstention"]) == len(one["thresholds"]) / 2

@@ -24,11 +24,10 @@ import torch
 from PIL import Image
 
 from halation import Gaussian, InputError
+from halation.encoders import Encoded, Model, load
 from halation.search import Embeddings, _close, _embed, embed, make_index, open_search
 from halation.search._journal import Writer, read_journal
 from halation.search._sources import open_source
-from halation.search._towers import Towers
-from halation.training import open_run
 from layouts import draw
 from runs import write_run
 
@@ -46,24 +45,24 @@ def assert_same(a: Embeddings, b: Embeddings, side: str = "images") -> None:
         assert torch.allclose(gaussian.log_var, two[name].log_var, atol=1e-5), name  # type: ignore[arg-type]
 
 
-class CollapseDetector:
+class PictureCounter:
     """Counts the pictures that went through the network."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.seen, original = 0, Towers.pictures
+        self.seen, original = 0, Model.encode_images
 
-        def pictures(towers: Towers, pixels: torch.Tensor) -> Gaussian:
-            self.seen += len(pixels)
-            return original(towers, pixels)
+        def encode_images(model: Model, pixels: torch.Tensor, **options: Any) -> Encoded:
+            self.seen += len(pixels) if isinstance(pixels, torch.Tensor) else 0
+            return original(model, pixels, **options)
 
-        monkeypatch.setattr(Towers, "pictures", pictures)
+        monkeypatch.setattr(Model, "encode_images", encode_images)
 
 
 def test_a_dataset_is_embedded_as_the_model_encodes_it(run: Path, flickr: Path, tmp_path: Path) -> None:
     found = embed(run, flickr, tmp_path / "emb", split="test", batch_size=3)
-    trained = open_run(run)
-    dataset = trained.open(flickr, "test")
-    for side, encoded in zip(("images", "captions"), trained.encode(dataset), strict=True):
+    model = load(run)
+    dataset = model.open_dataset(flickr, "test")
+    for side, encoded in zip(("images", "captions"), model.encode_dataset(dataset), strict=True):
         assert isinstance(encoded, Gaussian) and encoded.log_var is not None
         kept = found.sides[side].gaussians()  # type: ignore[index]
         assert torch.allclose(kept.mean, encoded.mean, atol=1e-5)
@@ -92,7 +91,7 @@ def _walked(name: str) -> tuple[bool, str]:
 def test_done_is_done_and_what_is_new_is_added(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch, out = CollapseDetector(monkeypatch), tmp_path / "emb"
+    watch, out = PictureCounter(monkeypatch), tmp_path / "emb"
     first = by_id(embed(run, photos, out, batch_size=8))
     embed(run, photos, out)
     assert watch.seen == 40  # the second call had nothing to do
@@ -113,7 +112,7 @@ def test_a_collection_that_moved_is_not_computed_again(
 ) -> None:
     embed(run, photos, tmp_path / "emb")
     moved = photos.rename(tmp_path / "moved")
-    watch = CollapseDetector(monkeypatch)
+    watch = PictureCounter(monkeypatch)
     found = embed(run, moved, tmp_path / "emb")
     assert watch.seen == 0 and found.roots == (moved.resolve(),) and len(found.sides["images"]) == 40
 
@@ -126,17 +125,17 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     (photos / "empty.jpg").touch()
     found = embed(run, photos, tmp_path / "emb", batch_size=4)
     assert sorted(name for name, _ in found.corrupt) == ["empty.jpg", "p00.png", "p03.png"]
-    assert all("is no readable picture" in why for _, why in found.corrupt)
+    assert all("is not a readable picture" in why for _, why in found.corrupt)
     assert len(found.sides["images"]) == 38
     listed = (tmp_path / "emb" / "corrupt.tsv").read_text().splitlines()
     assert sorted(line.split("\t")[0] for line in listed) == ["empty.jpg", "p00.png", "p03.png"]
-    watch = CollapseDetector(monkeypatch)
+    watch = PictureCounter(monkeypatch)
     draw(photos / "p03.png", 3)  # mended
     assert len(embed(run, photos, tmp_path / "emb").corrupt) == 2 and watch.seen == 1
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "a.jpg").write_text("not a picture")
-    with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is no readable picture"):
+    with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is not a readable picture"):
         embed(run, broken, tmp_path / "none")
 
 
@@ -161,7 +160,7 @@ def test_what_could_not_be_read_this_time_is_tried_again(
                 raise InputError("p03.png does not exist") if kind == "gone" else problem
             return original(roots, place)
 
-        entries = open_source(source, open_run(run)).entries["images"]
+        entries = open_source(source, load(run)).entries["images"]
         sought = next(entry.place for entry in entries if entry.id == broken)
         monkeypatch.setattr(_embed, "read_place", placed)
     else:
@@ -181,7 +180,7 @@ def test_what_could_not_be_read_this_time_is_tried_again(
         found = embed(run, source, tmp_path / "shards", shard=(shard, 3))
     assert found.complete and [name for name, _ in found.corrupt] == [broken]
     failing.clear()
-    watch = CollapseDetector(monkeypatch)
+    watch = PictureCounter(monkeypatch)
     found = embed(run, source, out)
     assert not found.corrupt and len(found.sides["images"]) == 40 and watch.seen == 1
 
@@ -203,7 +202,7 @@ def test_shards_make_what_one_process_makes(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = embed(run, photos, tmp_path / "whole")
-    watch, out = CollapseDetector(monkeypatch), tmp_path / "emb"
+    watch, out = PictureCounter(monkeypatch), tmp_path / "emb"
     (photos / "bad.png").write_text("bad")
     for index in range(3):
         part = embed(run, photos, out, shard=(index, 3), batch_size=4)
@@ -354,18 +353,18 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
 SLOW = """
 import sys, time
 from halation.search import _embed
-from halation.search._towers import Towers
-original, log = Towers.pictures, open(sys.argv[4], "a")
-def pictures(self, pixels):
+from halation.encoders import Model
+original, log = Model.encode_images, open(sys.argv[4], "a")
+def encode_images(self, pixels, **options):
     time.sleep(0.03)
-    return original(self, pixels)
+    return original(self, pixels, **options)
 sort = _embed._sorted_out
 def sorted_out(batch, futures):
     result = sort(batch, futures)
     log.write("".join(entry.id + "\\n" for entry in result[0]))
     log.flush()
     return result
-Towers.pictures, _embed._sorted_out = pictures, sorted_out
+Model.encode_images, _embed._sorted_out = encode_images, sorted_out
 _embed.embed(sys.argv[1], sys.argv[2], sys.argv[3], batch_size=2)
 """
 
@@ -392,7 +391,7 @@ def test_kill_nine_loses_no_row_and_repeats_none(
         marked = now
     assert 12 < len(marked) < 40
     with pytest.MonkeyPatch.context() as patch:
-        watch = CollapseDetector(patch)
+        watch = PictureCounter(patch)
         found = embed(run, photos, out)
         assert watch.seen == 40 - len(marked)
     assert_same(found, embed(run, photos, tmp_path / "whole"))
@@ -420,7 +419,7 @@ def test_stopped_in_its_last_steps_the_same_call_does_the_rest(
         with contextlib.suppress(Killed):
             embed(run, photos, out)
     assert set(Embeddings.open(out).sides["images"].ids) in (before, before | {"new.png"})  # never without an answer
-    watch = CollapseDetector(monkeypatch)
+    watch = PictureCounter(monkeypatch)
     assert set(embed(run, photos, out).sides["images"].ids) == before | {"new.png"} and watch.seen == 0
 
 
@@ -480,7 +479,7 @@ class TestMistakes:
             patch.setattr(Writer, "_append", full)
             with pytest.raises(InputError, match="the disk is full; make room"):
                 embed(run, photos, tmp_path / "emb", batch_size=4)
-        watch = CollapseDetector(monkeypatch)
+        watch = PictureCounter(monkeypatch)
         assert len(embed(run, photos, tmp_path / "emb").sides["images"]) == 40 and watch.seen == 40 - 8
 
     @pytest.mark.parametrize("name", ["mean.f32", "log_var.f32"])

@@ -12,10 +12,10 @@ import pytest
 
 from halation import Gaussian, InputError
 from halation.calibration import Calibrators, fit_calibrator
+from halation.encoders import load
 from halation.search import Search, embed, make_index, open_search
 from halation.search._verdict import judged
 from halation.similarity import l2
-from halation.training import open_run
 from judged_worlds import points
 from runs import halation as cli
 
@@ -39,10 +39,10 @@ def corrected(embedded: Path) -> Search:
 
 def by_hand(run: Path, flickr: Path, query: str) -> dict[str, tuple[float, float]]:
     """Score, and the score less half the mean of the ten best of the training captions, by image."""
-    trained = open_run(run)
-    pictures, asking = trained.open(flickr, "test"), trained.open(flickr, "train")
-    images, bank = trained.encode(pictures)[0], trained.encode(asking)[1]
-    question = trained.model.captions(trained.model.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
+    model = load(run)
+    pictures, asking = model.open_dataset(flickr, "test"), model.open_dataset(flickr, "train")
+    images, bank = model.encode_dataset(pictures)[0], model.encode_dataset(asking)[1]
+    question = model.network.captions(model.network.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
     assert isinstance(images, Gaussian) and isinstance(bank, Gaussian) and isinstance(question, Gaussian)
     hub = np.sort(l2(bank, images).numpy(), axis=0)[-10:].mean(axis=0) / 2
     own = l2(question, images).detach().numpy()[0]

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from halation import InputError
-from halation.search import read_picture
-from halation.search._pictures import MAX_PIXELS
+from halation.data import read_picture
+from halation.data._pictures import MAX_PIXELS
 
 
 def saved(image: Image.Image, kind: str, **options: object) -> bytes:
@@ -53,9 +53,9 @@ def test_a_picture_is_turned_upright() -> None:
 )
 def test_what_is_no_picture_is_said(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(content)
-    with pytest.raises(InputError, match=r"a.jpg is no readable picture"):
+    with pytest.raises(InputError, match=r"a.jpg is not a readable picture"):
         read_picture(tmp_path / "a.jpg")
-    with pytest.raises(InputError, match=r"^upload is no readable picture"):
+    with pytest.raises(InputError, match=r"^upload is not a readable picture"):
         read_picture(content, "upload")
 
 

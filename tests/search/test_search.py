@@ -19,9 +19,10 @@ import torch
 from halation import Gaussian, InputError, _storage
 from halation._storage import sha256_of
 from halation.calibration import Calibrators, fit_calibrator
+from halation.data import read_picture
+from halation.encoders import load
 from halation.index import Index
-from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search, read_picture
-from halation.training import open_run
+from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search
 from judged_worlds import points
 from layouts import draw
 from runs import write_run
@@ -54,9 +55,9 @@ def ids(answer: Answer) -> list[str]:
 
 
 def encoded(run: Path, flickr: Path) -> tuple[list[str], Gaussian, list[str], Gaussian]:
-    trained = open_run(run).in_detail()
-    dataset = trained.open(flickr, "all")
-    images, captions = trained.encode(dataset)
+    model = load(run).without_gist()
+    dataset = model.open_dataset(flickr, "all")
+    images, captions = model.encode_dataset(dataset)
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
     return [*map(str, dataset.truth.image_ids)], images, [*map(str, dataset.truth.caption_ids)], captions
 
@@ -64,10 +65,10 @@ def encoded(run: Path, flickr: Path) -> tuple[list[str], Gaussian, list[str], Ga
 class TestAnswers:
     def test_words_find_images_as_the_model_ranks_them(self, search: Search, run: Path, flickr: Path) -> None:
         names, images, _, _ = encoded(run, flickr)
-        trained = open_run(run)
+        model = load(run)
         query = "a red dog on the grass"
-        question = trained.model.captions(trained.model.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
-        scores = trained.model.scores(images, question)[:, 0]
+        question = model.network.captions(model.network.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
+        scores = model.network.scores(images, question)[:, 0]
         answer = search.text(query, k=16)
         assert answer.found == "images" and answer.query == query
         best = scores.argsort(descending=True)
@@ -88,7 +89,7 @@ class TestAnswers:
         said = search.image(picture, k=5)
         names, captions = encoded(run, flickr)[2:]
         image = encoded(run, flickr)[1][3:4]
-        best = open_run(run).model.scores(image, captions)[0].argsort(descending=True)
+        best = load(run).network.scores(image, captions)[0].argsort(descending=True)
         assert said.found == "captions" and ids(said)[0] == names[int(best[0])]
         assert said.hits[0].captions == search.item(ids(said)[0]).captions and said.hits[0].path is None
 
@@ -574,7 +575,7 @@ class TestMistakes:
 
     def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.jpg").write_text("I am text")
-        with pytest.raises(InputError, match=r"a.jpg is no readable picture"):
+        with pytest.raises(InputError, match=r"a.jpg is not a readable picture"):
             read_picture(tmp_path / "a.jpg")
 
 
@@ -590,6 +591,6 @@ def test_a_run_with_a_gist_is_searched_by_its_detail(flickr: Path, tmp_path: Pat
     embed(run, flickr, tmp_path / "emb")
     search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
     names, images, _, captions = encoded(run, flickr)
-    query = open_run(run).open(flickr, "all").captions[3]
-    scores = open_run(run).in_detail().model.scores(images, captions)[:, 3]
+    query = load(run).open(flickr, "all").captions[3]
+    scores = load(run).without_gist().network.scores(images, captions)[:, 3]
     assert ids(search.text(query, k=5)) == [names[int(i)] for i in scores.argsort(descending=True)[:5]]

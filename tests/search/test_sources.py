@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 
 from halation import InputError
-from halation.search import embed, make_index, open_search, read_picture
+from halation.data import read_picture
+from halation.encoders import Model, load
+from halation.search import embed, make_index, open_search
 from halation.search._entries import Source, read_place
 from halation.search._sources import open_source
-from halation.training import Trained, open_run
 from layouts import draw, write_karpathy
 from runs import write_run
 
 
 @pytest.fixture(scope="module")
-def trained(run: Path) -> Trained:
-    return open_run(run)
+def model(run: Path) -> Model:
+    return load(run)
 
 
 def ids(source: Source, side: Any = "images") -> list[str]:
@@ -52,24 +53,24 @@ def png(tmp_path: Path) -> bytes:
 
 
 class TestFolders:
-    def test_pictures_below_a_folder_in_a_fixed_order(self, trained: Trained, tmp_path: Path) -> None:
+    def test_pictures_below_a_folder_in_a_fixed_order(self, model: Model, tmp_path: Path) -> None:
         for name in ("b.JPG", "a.png", "z/c.jpeg", ".hidden.png", ".thumbs/d.png", "z/spaß am meer.png"):
             draw(tmp_path / "p" / name, 1)
         (tmp_path / "p" / "notes.txt").write_text("no picture")
-        assert ids(open_source(tmp_path / "p", trained)) == ["a.png", "b.JPG", "z/c.jpeg", "z/spaß am meer.png"]
+        assert ids(open_source(tmp_path / "p", model)) == ["a.png", "b.JPG", "z/c.jpeg", "z/spaß am meer.png"]
 
-    def test_links_are_followed_within_the_folder_only(self, trained: Trained, tmp_path: Path) -> None:
+    def test_links_are_followed_within_the_folder_only(self, model: Model, tmp_path: Path) -> None:
         inside, outside = draw(tmp_path / "p" / "a.png", 1), draw(tmp_path / "secret" / "s.png", 2)
         (tmp_path / "p" / "link.png").symlink_to(inside)
         (tmp_path / "p" / "escape.png").symlink_to(outside)
         (tmp_path / "p" / "folder").symlink_to(outside.parent, target_is_directory=True)
-        source = open_source(tmp_path / "p", trained)
+        source = open_source(tmp_path / "p", model)
         assert ids(source) == ["a.png", "link.png"]
         assert [name for name, _ in source.problems] == ["escape.png"] and "leaves" in source.problems[0][1]
 
-    def test_a_link_that_changes_its_mind_is_not_followed(self, trained: Trained, tmp_path: Path) -> None:
+    def test_a_link_that_changes_its_mind_is_not_followed(self, model: Model, tmp_path: Path) -> None:
         draw(tmp_path / "p" / "a.png", 1)
-        source = open_source(tmp_path / "p", trained)
+        source = open_source(tmp_path / "p", model)
         (tmp_path / "p" / "a.png").unlink()
         (tmp_path / "p" / "a.png").symlink_to(draw(tmp_path / "secret.png", 2))
         place = source.entries["images"][0].place
@@ -78,10 +79,10 @@ class TestFolders:
             read_place(source.roots, place)
 
     @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
-    def test_names_that_are_not_utf8_are_listed(self, trained: Trained, tmp_path: Path) -> None:
+    def test_names_that_are_not_utf8_are_listed(self, model: Model, tmp_path: Path) -> None:
         path = draw(tmp_path / "p" / "a.png", 1)
         os.link(path, os.fsencode(path.parent) + b"/caf\xe9.png")
-        source = open_source(tmp_path / "p", trained)
+        source = open_source(tmp_path / "p", model)
         assert ids(source) == ["a.png"] and "rename it" in source.problems[0][1]
 
     @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
@@ -115,7 +116,7 @@ class TestFolders:
             with pytest.raises(InputError, match=r"its name is not UTF-8; name another folder"):
                 work()
 
-    def test_mistakes_are_said(self, trained: Trained, tmp_path: Path, png: bytes) -> None:
+    def test_mistakes_are_said(self, model: Model, tmp_path: Path, png: bytes) -> None:
         (tmp_path / "empty").mkdir()
         for path, what in (
             (tmp_path / "empty", "holds no picture"),
@@ -123,32 +124,32 @@ class TestFolders:
             (tmp_path / "one" / "x.png", "is one picture; name its folder"),
         ):
             with pytest.raises(InputError, match=what):
-                open_source(path, trained)
+                open_source(path, model)
         (tmp_path / "a.tar.gz").write_bytes(b"x")
         with pytest.raises(InputError, match="unpack the compression first"):
-            open_source(tmp_path / "a.tar.gz", trained)
+            open_source(tmp_path / "a.tar.gz", model)
         with pytest.raises(InputError, match="unknown side 'pictures'"):
-            open_source(tmp_path / "one", trained, side="pictures")
+            open_source(tmp_path / "one", model, side="pictures")
         with pytest.raises(InputError, match="has no captions; it has images"):
-            open_source(tmp_path / "one", trained, side="captions")
+            open_source(tmp_path / "one", model, side="captions")
         with pytest.raises(InputError, match="is not recognised"):
-            open_source(tmp_path / "one", trained, split="dev")
+            open_source(tmp_path / "one", model, split="dev")
 
 
 class TestText:
-    def test_one_caption_a_line(self, trained: Trained, tmp_path: Path) -> None:
+    def test_one_caption_a_line(self, model: Model, tmp_path: Path) -> None:
         path = tmp_path / "words.txt"
         path.write_text("a dog\n\n  the  red bus \n", encoding="utf-8")
-        source = open_source(path, trained)
+        source = open_source(path, model)
         assert ids(source, "captions") == ["words.txt:1", "words.txt:3"]
         assert source.entries["captions"][1].captions == ("the red bus",)
         path.write_text("\n", encoding="utf-8")
         with pytest.raises(InputError, match="is empty; write one caption on each line"):
-            open_source(path, trained)
+            open_source(path, model)
 
 
 class TestJsonLines:
-    def test_images_with_captions_and_captions_alone(self, trained: Trained, tmp_path: Path) -> None:
+    def test_images_with_captions_and_captions_alone(self, model: Model, tmp_path: Path) -> None:
         draw(tmp_path / "a.png", 1)
         draw(tmp_path / "images" / "b.png", 2)
         path = lines(
@@ -159,7 +160,7 @@ class TestJsonLines:
             {"captions": ["one", "two"]},
             {"image": str(tmp_path / "a.png"), "id": "again"},
         )
-        source = open_source(path, trained)
+        source = open_source(path, model)
         assert ids(source) == ["a.png", "second", "again"]
         places = [entry.place for entry in source.entries["images"]]
         assert [place.name for place in places if place] == ["a.png", "images/b.png", "a.png"]
@@ -167,16 +168,16 @@ class TestJsonLines:
         assert ids(source, "captions") == expected
         assert source.entries["images"][0].captions == ("a dog", "a ? puppy")
 
-    def test_pictures_may_lie_below_a_root_but_not_elsewhere(self, trained: Trained, tmp_path: Path) -> None:
+    def test_pictures_may_lie_below_a_root_but_not_elsewhere(self, model: Model, tmp_path: Path) -> None:
         picture = draw(tmp_path / "store" / "a.png", 1)
         (tmp_path / "lists").mkdir()
         path = lines(tmp_path / "lists" / "l.jsonl", {"image": str(picture), "captions": []})
         with pytest.raises(InputError, match=r"line 1: .*a.png is not below .*lists; name its folder with --root"):
-            open_source(path, trained)
-        assert ids(open_source(path, trained, root=tmp_path / "store")) == [str(picture)]
+            open_source(path, model)
+        assert ids(open_source(path, model, root=tmp_path / "store")) == [str(picture)]
         for escape in ("../store/a.png", "x/../../store/a.png", "~/a.png", "C:\\a.png"):
             with pytest.raises(InputError, match=r"line 1: .* leaves the dataset's folder"):
-                open_source(lines(path, {"image": escape}), trained)
+                open_source(lines(path, {"image": escape}), model)
 
     def test_a_picture_that_is_not_there_is_listed(self, run: Path, tmp_path: Path) -> None:
         draw(tmp_path / "a.png", 1)
@@ -185,7 +186,7 @@ class TestJsonLines:
         assert found.sides["images"].ids == ["a.png"]
         assert [(name, "does not exist" in why) for name, why in found.corrupt] == [("gone.png", True)]
 
-    def test_mistakes_name_their_line(self, trained: Trained, tmp_path: Path) -> None:
+    def test_mistakes_name_their_line(self, model: Model, tmp_path: Path) -> None:
         path = tmp_path / "l.jsonl"
         for rows, what in (
             (({"image": "a"}, {"image": "a"}), r"line 2: image 'a' was in .*line 1 already"),
@@ -203,10 +204,10 @@ class TestJsonLines:
             ((), "is empty; each line is"),
         ):
             with pytest.raises(InputError, match=what):
-                open_source(lines(path, *rows), trained)
+                open_source(lines(path, *rows), model)
         path.write_text('{"caption": "a dog"}\n{"caption": \n', encoding="utf-8")
         with pytest.raises(InputError, match="line 2 column"):
-            open_source(path, trained)
+            open_source(path, model)
 
 
 def test_a_dataset_that_counts_images_and_captions_alike_gives_each_item_an_id(run: Path, tmp_path: Path) -> None:
@@ -224,12 +225,12 @@ def test_a_dataset_that_counts_images_and_captions_alike_gives_each_item_an_id(r
 
 
 class TestTarShards:
-    def test_pictures_with_their_captions(self, run: Path, trained: Trained, tmp_path: Path, png: bytes) -> None:
+    def test_pictures_with_their_captions(self, run: Path, model: Model, tmp_path: Path, png: bytes) -> None:
         (tmp_path / "shards").mkdir()
         other = draw(tmp_path / "one" / "y.png", 9).read_bytes()
         tar(tmp_path / "shards" / "0.tar", ("s/1.png", png), ("s/1.txt", b" a dog\n"), ("s/2.png", other))
         tar(tmp_path / "shards" / "1.tar", ("1.json", b'{"captions": ["x", "y"]}'), ("1.png", other))
-        source = open_source(tmp_path / "shards", trained)
+        source = open_source(tmp_path / "shards", model)
         assert ids(source) == ["0.tar/s/1.png", "0.tar/s/2.png", "1.tar/1.png"]
         assert [entry.captions for entry in source.entries["images"]] == [("a dog",), (), ("x", "y")]
         assert ids(source, "captions") == ["0.tar/s/1.png#0", "1.tar/1.png#0", "1.tar/1.png#1"]
@@ -299,7 +300,7 @@ class TestRunsOnFeatures:
         (data / "features" / "images.txt").write_text("\n".join(f"p{n}.jpg" for n in range(16)))
         run = self._run(tmp_path / "run", "mine", (6, 0))
         found = embed(run, data, tmp_path / "emb").sides["images"]
-        images, _ = open_run(run).encode(open_run(run).open(data, "all"))
+        images, _ = load(run).encode(load(run).open(data, "all"))
         assert found.gaussians().mean.allclose(images.mean, atol=1e-5)  # type: ignore[union-attr]
         assert found.gaussians().is_point
         record = next(found.records())
@@ -329,18 +330,18 @@ class TestRunsOnFeatures:
         found = embed(run, tmp_path / "photos", tmp_path / "emb").sides["images"]
         store = cache_features(tmp_path / "photos", frozen_backbone("efficientnet_lite0"), tmp_path / "features")
         assert found.ids == list(store.names or ())
-        trained = open_run(run)
-        expected = trained.model.images(store.pooled_only().rows(range(3)))
+        model = load(run)
+        expected = model.network.images(store.pooled_only().rows(range(3)))
         assert found.gaussians().mean.allclose(expected.mean, atol=1e-3)  # type: ignore[union-attr]
         # a dataset whose features are not there: its pictures are looked at, and that is noted
-        source = open_source(flickr, trained, split="test")
+        source = open_source(flickr, model, split="test")
         assert not source.stores and "the pictures themselves are looked at" in source.notes[0]
 
 
-def test_every_source_reads_its_pictures_back(trained: Trained, flickr: Path, tmp_path: Path, png: bytes) -> None:
+def test_every_source_reads_its_pictures_back(model: Model, flickr: Path, tmp_path: Path, png: bytes) -> None:
     path = tar(tmp_path / "a.tar", ("1.png", png))
     for place in (flickr, tmp_path / "one", path):
-        source = open_source(place, trained)
+        source = open_source(place, model)
         where = source.entries["images"][0].place
         assert where is not None
         assert read_picture(read_place(source.roots, where)).size == (40, 32)

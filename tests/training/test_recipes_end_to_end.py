@@ -12,9 +12,9 @@ import torch
 from halation import InputError
 from halation._tensors import load_tensors
 from halation.data import cache_features
-from halation.encoders import HubImage, HubText, Vocabulary
+from halation.encoders import HubImage, HubText, Vocabulary, build_network, frozen_backbone, load
 from halation.evaluation import evaluate
-from halation.training import Recipe, Run, build_model, frozen_backbone, open_run, read_recipe, train_recipe
+from halation.training import Recipe, Run, read_recipe, train_recipe
 from layouts import captions_of, draw, write_cub, write_glove, write_hub, write_karpathy, write_precomp
 
 pytest.importorskip("transformers")
@@ -88,9 +88,9 @@ def test_a_published_recipe_trains_resumes_and_is_measured(name: str, world: Wor
     losses = {key for key, term in vars(recipe.loss).items() if term.weight}
     assert losses <= first.keys() and ("daa" in losses) is not alone
     assert all(np.isfinite(first[key]) for key in losses) and last["epoch"] == alone
-    trained = open_run(tmp_path / "run")
-    test = trained.open(data, "test")
-    scores = trained.scores(test)
+    model = load(tmp_path / "run")
+    test = model.open_dataset(data, "test")
+    scores = model.scores(test)
     assert scores.shape == (len(test), test.n_captions) and scores.std() > 0
     report = evaluate(scores, test.truth, ["R@1", "ASP"], resamples=0)
     assert all(
@@ -129,13 +129,13 @@ def test_frozen_networks_stay_and_fine_tuned_ones_move(world: World, tmp_path: P
     before = HubImage(world.hub / "resnet").state_dict()
     for name, moves in (("coco_pvse", False), ("coco_pcme", True)):
         train_recipe(world.recipe(name, "train.epochs=1"), world.data(name), tmp_path / name)
-        after = open_run(tmp_path / name).model.image.backbone.state_dict()
+        after = load(tmp_path / name).network.image.backbone.state_dict()
         assert any(not torch.equal(before[key], after[key]) for key in before) is moves
 
 
 def test_clip_begins_with_its_own_scores(world: World) -> None:
     recipe = world.recipe("clip_finetune")
-    model = build_model(recipe, Vocabulary([])).eval()
+    model = build_network(recipe, Vocabulary([])).eval()
     image, text = HubImage(world.hub / "clip"), HubText(world.hub / "clip")
     tokens, pixels = text.tokenize(captions_of(3)), torch.rand(4, 3, 32, 32)
     with torch.no_grad():
@@ -150,7 +150,7 @@ def test_two_towers_of_different_width_need_a_map(world: World, tmp_path: Path) 
     with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; give model\.dim a width"):
         train_recipe(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
     train_recipe(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
-    assert open_run(tmp_path / "run").recipe.model.dim == 8
+    assert load(tmp_path / "run").recipe.model.dim == 8
 
 
 def test_a_hub_recipe_without_a_model_says_which_key_names_it(world: World, tmp_path: Path) -> None:

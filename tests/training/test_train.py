@@ -17,8 +17,9 @@ import torch
 
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
-from halation.export import export_run, from_pretrained
-from halation.training import Run, TrainingStopped, build_objective, open_run, parse_recipe, train_recipe
+from halation.encoders import load
+from halation.export import export_run
+from halation.training import Run, TrainingStopped, build_objective, parse_recipe, train_recipe
 
 HEADS = {
     "infonce": ["loss.infonce.weight=1"],
@@ -87,12 +88,12 @@ def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recip
     }  # fmt: skip
     about = json.loads((tmp_path / "run" / "run.json").read_text())
     assert about["state"] == "finished" and about["versions"]["torch"] == torch.__version__ and about["seed"] == 0
-    trained = open_run(tmp_path / "run")
-    assert trained.recipe == recipe
+    model = load(tmp_path / "run")
+    assert model.config == recipe
     again = parse_recipe((tmp_path / "run" / "config.toml").read_text())
     train_recipe(again, world, tmp_path / "again")
     assert same_weights(tmp_path / "run", tmp_path / "again")
-    scores = trained.scores(trained.open(world, "dev"))
+    scores = model.scores(model.open_dataset(world, "dev"))
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert scores.shape == (40, 120) and report["format"]
 
@@ -101,8 +102,8 @@ def same_weights(a: Path, b: Path) -> bool:
     """Of the model, and of the loss beside it."""
     one, two = load_tensors(a / "model.safetensors"), load_tensors(b / "model.safetensors")
     alike = one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
-    learnt = Run(a).learnt()
-    return alike and bool(learnt) and learnt == Run(b).learnt()
+    learnt = load(a).learnt
+    return alike and bool(learnt) and learnt == load(b).learnt
 
 
 LEARNT = {
@@ -128,8 +129,8 @@ def test_what_a_loss_learns_is_kept_with_the_weights_of_the_same_moment(
 
     with pytest.raises(KeyboardInterrupt):  # what the first epoch left: its weights, and all of it in the checkpoint
         train_recipe(recipe, world, tmp_path / "run", progress=stop)
-    trained, packed = open_run(tmp_path / "run"), load_tensors(tmp_path / "run" / "checkpoint.safetensors")
-    objective = build_objective(recipe, trained.model, trained.open(world, "train"))
+    model, packed = load(tmp_path / "run"), load_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    objective = build_objective(recipe, model.network, model.open_dataset(world, "train"))
     names = [name for name, p in objective.named_parameters() if p.requires_grad]
     place = {name: f"average.{number}" if ema else f"weights.{name}" for number, name in enumerate(names)}
     own = {name.rsplit(".", 1)[-1]: float(packed[place[name]]) for name in names if name.startswith(f"terms.{term}.")}
@@ -137,9 +138,9 @@ def test_what_a_loss_learns_is_kept_with_the_weights_of_the_same_moment(
     if "log_scale" in own:
         rate = math.exp(expected.pop("log_scale"))
         expected |= {"temperature": 1 / rate} if term == "infonce" else {"scale": rate}
-    assert trained.learnt == {term: pytest.approx(expected, rel=1e-6)}
-    assert trained.learnt[term].keys() == first.keys()
-    assert all(abs(trained.learnt[term][key] - value) > 1e-5 for key, value in first.items())  # it has learnt
+    assert model.learnt == {term: pytest.approx(expected, rel=1e-6)}
+    assert model.learnt[term].keys() == first.keys()
+    assert all(abs(model.learnt[term][key] - value) > 1e-5 for key, value in first.items())  # it has learnt
 
 
 def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_text: str, tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_
 
     place = train_recipe(recipe, world, tmp_path / "run", progress=look)
     assert place.best_epoch in seen and len(set(seen.values())) == len(seen)
-    kept = Run(tmp_path / "run").learnt()["infonce"]["temperature"]
+    kept = load(tmp_path / "run").learnt["infonce"]["temperature"]
     assert kept == pytest.approx(math.exp(-seen[place.best_epoch]), rel=1e-6)
 
 
@@ -163,10 +164,10 @@ def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens
 ) -> None:
     train_recipe(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
     weights = tmp_path / "run" / "model.safetensors"
-    learnt = open_run(tmp_path / "run").learnt
-    assert learnt and from_pretrained(export_run(tmp_path / "run", tmp_path / "out")).learnt == learnt
+    learnt = load(tmp_path / "run").learnt
+    assert learnt and load(export_run(tmp_path / "run", tmp_path / "out")).learnt == learnt
     save_tensors(weights, load_tensors(weights))  # as it was written before
-    assert open_run(tmp_path / "run").learnt == {}
+    assert load(tmp_path / "run").learnt == {}
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_a_header_that_was_edited_is_named(note: str, said: str, world: Path, re
     weights = tmp_path / "run" / "model.safetensors"
     save_tensors(weights, load_tensors(weights), note)
     with pytest.raises(InputError, match=said):
-        open_run(tmp_path / "run")
+        load(tmp_path / "run")
 
 
 def command(*arguments: object) -> list[str]:
@@ -351,7 +352,7 @@ def test_a_checkpoint_of_another_model_is_refused(world: Path, recipe_text: str,
     train_recipe(parse_recipe(recipe_text, ["train.epochs=1", "model.dim=8"]), world, tmp_path / "other")
     (tmp_path / "run" / "model.safetensors").write_bytes((tmp_path / "other" / "model.safetensors").read_bytes())
     with pytest.raises(InputError, match=r"is of another model: \d+ tensors differ .*\(8"):
-        open_run(tmp_path / "run")
+        load(tmp_path / "run")
 
 
 def test_patience_ends_a_run_that_no_longer_gets_better(world: Path, recipe_text: str, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def features(
     """Compute a backbone's features of every picture once, to train on them; resumable."""
     from halation._files import read_json
     from halation.data import cache_features
-    from halation.training import frozen_backbone
+    from halation.encoders import frozen_backbone
 
     target, network = out or data / "features" / Path(backbone).name, frozen_backbone(backbone)
     with progress_bar() as progress:
@@ -274,14 +274,14 @@ _serve.add_verbs(app)
 
 
 def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | None):  # type: ignore[no-untyped-def]
-    from halation.training import open_run
+    from halation.encoders import load
 
-    trained = open_run(run)
-    dataset = trained.open(data, split)
+    model = load(run)
+    dataset = model.open_dataset(data, split)
     if captions_per_image is not None:
         dataset = dataset.first_captions(captions_per_image)
     with progress_bar() as progress:
-        return trained.scores(dataset, progress=progress), dataset.truth
+        return model.scores(dataset, progress=progress), dataset.truth
 
 
 def _matrix(path: Path):  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help

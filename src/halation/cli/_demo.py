@@ -13,10 +13,11 @@ from halation._errors import InputError
 from halation._files import read_json
 from halation._progress import Progress
 from halation.data import cache_features, draw_scenes, read_scenes, vagueness
+from halation.encoders import Model, frozen_backbone, load
 from halation.evaluation import Report, compare, evaluate
 from halation.search import calibrate_run, embed, make_index
 from halation.similarity import Gaussian
-from halation.training import Run, Trained, frozen_backbone, open_run, read_recipe, train_recipe
+from halation.training import Run, read_recipe, train_recipe
 from halation.training._loop import Tell
 
 __all__ = ["run_demo"]
@@ -43,20 +44,20 @@ def run_demo(
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
     names = (f"{world}_pcme", f"{world}_pcme_daa")
     settings += _features(folder, out, names[0], settings, progress, tell)
-    trained = {}
+    model = {}
     for name in names:
         run, recipe = out / name, read_recipe(name, settings)
         if Run(run).about().get("state") != "finished":
             tell(f"\ntraining {name} ({recipe.train.epochs} epochs)")
             train_recipe(recipe, folder, run, resume=(run / "config.toml").exists(), progress=progress, tell=tell)
-        trained[name] = open_run(run)
-    reports = [_measured(model, folder, progress) for model in trained.values()]
+        model[name] = load(run)
+    reports = [_measured(model, folder, progress) for model in model.values()]
     runs = [out / name for name in names]
-    lines = ["", f"{' and '.join(trained)}, measured on the test split:", ""]
+    lines = ["", f"{' and '.join(model)}, measured on the test split:", ""]
     lines += [str(reports[1]), "", f"A = {runs[0]}\nB = {runs[1]}", ""]
     lines += [str(compare(*reports, resamples=2000))]
     if world == "scenes":
-        lines += ["", *(_uncertainty(name, model, folder) for name, model in trained.items())]
+        lines += ["", *(_uncertainty(name, model, folder) for name, model in model.items())]
     index = _indexed(runs[1], folder, out / "index", progress, tell)
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
     return "\n".join([*lines, "", *_next(runs, folder, index, words)])
@@ -126,17 +127,17 @@ def _indexed(run: Path, folder: Path, index: Path, progress: Progress, tell: Tel
     return make_index(embed(run, folder, run / "embeddings", split="test", progress=progress), index, progress=progress)
 
 
-def _measured(trained: Trained, folder: Path, progress: Progress) -> Report:
-    dataset = trained.open(folder, "test")
-    return evaluate(trained.scores(dataset, progress=progress), dataset.truth, _METRICS)
+def _measured(model: Model, folder: Path, progress: Progress) -> Report:
+    dataset = model.open_dataset(folder, "test")
+    return evaluate(model.scores(dataset, progress=progress), dataset.truth, _METRICS)
 
 
-def _uncertainty(name: str, trained: Trained, folder: Path) -> str:
+def _uncertainty(name: str, model: Model, folder: Path) -> str:
     """Do vaguer captions, of templates never seen in training, get a larger σ?"""
     from scipy.stats import spearmanr
 
     scenes = read_scenes(folder, "test")
-    _, captions = trained.encode(trained.open(folder, "test"))
+    _, captions = model.encode_dataset(model.open_dataset(folder, "test"))
     assert isinstance(captions, Gaussian)
     unseen = np.asarray(scenes.held_out)
     true_of = vagueness(scenes.truth())[unseen]

@@ -48,7 +48,7 @@ def export(
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
     if onnx:
         _say_left_out(made)
-    said = "every graph gives what the model gives" if onnx else f'open it: halation.from_pretrained("{made}")'
+    said = "every graph gives what the model gives" if onnx else f'open it: halation.load("{made}")'
     print(said, file=sys.stderr)
 
 

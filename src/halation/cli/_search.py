@@ -106,7 +106,8 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Find pictures by words; captions, or pictures that are alike, by a picture (--image)."""
-    from halation.search import open_search, read_picture
+    from halation.data import read_picture
+    from halation.search import open_search
 
     if (query is None) == (image is None):
         raise InputError('give either words ("two dogs in the snow") or --image PICTURE')

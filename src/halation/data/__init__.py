@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from halation.data._loader import Items, Loader
     from halation.data._open import open_dataset
     from halation.data._photos import Photos
+    from halation.data._pictures import PICTURE_SUFFIXES, UnreadablePicture, read_picture
     from halation.data._projection import Projection
     from halation.data._read import read
     from halation.data._scenes_draw import draw_scenes
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from halation.data._truth import Direction, Truth
 
 __all__ = [
+    "PICTURE_SUFFIXES",
     "Batch",
     "Batches",
     "Dataset",
@@ -64,6 +66,7 @@ __all__ = [
     "SplitFindings",
     "Tokens",
     "Truth",
+    "UnreadablePicture",
     "cache_features",
     "check",
     "draw_scenes",
@@ -79,6 +82,7 @@ __all__ = [
     "read_flickr30k",
     "read_jsonl",
     "read_karpathy",
+    "read_picture",
     "read_scenes",
     "trec_ids",
     "true_of",
@@ -90,6 +94,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "PICTURE_SUFFIXES": "halation.data._pictures",
             "Batch": "halation.data._batches",
             "Batches": "halation.data._batches",
             "Dataset": "halation.data._dataset",
@@ -110,6 +115,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "SplitFindings": "halation.data._findings",
             "Tokens": "halation.data._inputs",
             "Truth": "halation.data._truth",
+            "UnreadablePicture": "halation.data._pictures",
             "cache_features": "halation.data._cache",
             "check": "halation.data._check",
             "draw_scenes": "halation.data._scenes_draw",
@@ -125,6 +131,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "read_flickr8k_judgements": "halation.data._judgements",
             "read_jsonl": "halation.data._jsonl",
             "read_karpathy": "halation.data._karpathy",
+            "read_picture": "halation.data._pictures",
             "read_scenes": "halation.data._scenes_files",
             "trec_ids": "halation.data._trec",
             "true_of": "halation.data._scenes_world",

@@ -15,7 +15,7 @@ from torch import Tensor
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json, read_lines, read_npy
 from halation.data._features import MEMORY, FeatureStore, Rows
-from halation.data._projection import PROJECTION, Projection
+from halation.data._projection import Projection
 
 __all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "POOLED", "open_features"]
 
@@ -54,7 +54,7 @@ def _cache(folder: Path, memory: int) -> FeatureStore:
         raise InputError(f"{folder} is not finished; run the same `halation features` again, it goes on where it was")
     parts = [_rows(folder / name, memory) if (folder / name).is_file() else None for name in (POOLED, LOCAL)]
     corrupt = _names(folder / CORRUPT) or []
-    projection = Projection.load(folder / PROJECTION) if (folder / PROJECTION).is_file() else None
+    projection = Projection.load(folder / Projection.FILE) if (folder / Projection.FILE).is_file() else None
     names = _names(folder / NAMES)
     return FeatureStore(*parts, names=names, source=str(folder), corrupt=corrupt, projection=projection)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 __all__ = ["Features", "Tokens"]
@@ -16,6 +17,10 @@ class Tokens(NamedTuple):
     mask: Tensor  # (B, L) bool, True = a real token; every row has at least one
     sentence: Tensor | None = None  # (B, d) what a frozen sentence encoder makes of each caption, where one is asked
 
+    def to(self, device: torch.device) -> Tokens:
+        """The same on another device."""
+        return Tokens(*(None if x is None else x.to(device, non_blocking=True) for x in self))  # type: ignore[arg-type]
+
 
 class Features(NamedTuple):
     """What a backbone sees: each item as one vector, and as one vector per cell of the picture or word of the text."""
@@ -23,3 +28,7 @@ class Features(NamedTuple):
     pooled: Tensor  # (B, d)
     local: Tensor | None = None  # (B, cells, d'); None where a backbone gives the pooled vector alone
     mask: Tensor | None = None  # (B, cells) bool, True = a real cell; None = all are
+
+    def to(self, device: torch.device) -> Features:
+        """The same on another device."""
+        return Features(*(None if x is None else x.to(device, non_blocking=True) for x in self))  # type: ignore[arg-type]

@@ -59,7 +59,8 @@ def open_photo(path: Path) -> Image.Image:
         raise InputError(f"{path} is too large a picture ({error}); make it smaller") from None
     except BROKEN as error:
         raise InputError(
-            f"{path} is no readable picture ({error}); fetch it again, or leave it out (halation data check lists such)"
+            f"{path} is not a readable picture ({error}); fetch it again, or leave it out (halation data check "
+            "lists such)"
         ) from None
 
 

@@ -6,6 +6,7 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,10 +15,7 @@ from torch import Tensor
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
 
-__all__ = ["PROJECTION", "Projection"]
-
-PROJECTION = "projection.safetensors"
-"""Its file: beside features that were made smaller, and in a run that was trained on them."""
+__all__ = ["Projection"]
 
 _LARGEST = 127  # of an int8
 
@@ -31,6 +29,8 @@ class Projection:
     >>> Projection(torch.ones(2), torch.tensor([[1.0, 0.0]]), torch.tensor([0.5]))(torch.tensor([[1.9, 5.0]]))
     tensor([[1.]])
     """
+
+    FILE: ClassVar[str] = "projection.safetensors"  # beside the features, and in a run that was trained on them
 
     mean: Tensor  # (d,)
     components: Tensor  # (k, d)

@@ -20,7 +20,7 @@ from halation._storage import publish_file
 from halation.data._cache_files import check_same
 from halation.data._feature_files import CORRUPT, LOCAL, META, NAMES, POOLED, open_features
 from halation.data._features import Rows
-from halation.data._projection import PROJECTION, Projection
+from halation.data._projection import Projection
 
 __all__ = ["Smaller", "principal"]
 
@@ -59,7 +59,7 @@ class Smaller:
         row_of = {name: row for row, name in enumerate(store.names)}
         rows = np.array(sorted(row_of[name] for name in learn if name in row_of), dtype=np.int64)
         projection, share = principal(store.local, rows, self._cells, progress)
-        projection.save(self.folder / PROJECTION)
+        projection.save(self.folder / Projection.FILE)
         self._write(store.local, projection, progress)
         for name in (POOLED, NAMES, CORRUPT):
             with publish_file(self.folder / name) as temporary:

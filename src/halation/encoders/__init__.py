@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
+    from halation.encoders._build import build_network, frozen_backbone
     from halation.encoders._cca import CCA
+    from halation.encoders._config import ModelConfig
     from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
+    from halation.encoders._device import current_device
     from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
-    from halation.encoders._encoded import Encoded, cat, gather_encoded
+    from halation.encoders._encode_split import encode_split, evaluating, loader_for, open_split
+    from halation.encoders._encoded import Encoded, cat, gather_encoded, on_each
     from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of, without_gist
     from halation.encoders._gru import BiGRU
     from halation.encoders._head_committee import Committee, members_of
@@ -24,7 +28,9 @@ if TYPE_CHECKING:
     from halation.encoders._image_precomputed import Precomputed
     from halation.encoders._image_small import SmallConvNet
     from halation.encoders._layers import layer_groups
-    from halation.encoders._model import Encoder, Model, best_cosine
+    from halation.encoders._model import Model, load
+    from halation.encoders._network import Encoder, Network, best_cosine
+    from halation.encoders._run_folder import LearntScalars, RunFiles, fingerprint, read_about
     from halation.encoders._sgraf import SAF, SGR, SGRAF
     from halation.encoders._text_gru import WordsGRU
     from halation.encoders._text_hub import HubText, MiniLMText
@@ -49,9 +55,12 @@ __all__ = [
     "Gisted",
     "HubImage",
     "HubText",
+    "LearntScalars",
     "MiniLMText",
     "Model",
+    "ModelConfig",
     "MultiEmbedding",
+    "Network",
     "PCMEHead",
     "PCMEPPHead",
     "PVSEHead",
@@ -60,6 +69,7 @@ __all__ = [
     "PointHead",
     "PooledWords",
     "Precomputed",
+    "RunFiles",
     "SmallConvNet",
     "SmallTransformer",
     "SoftMaximum",
@@ -68,14 +78,25 @@ __all__ = [
     "WordsAndSentence",
     "WordsGRU",
     "best_cosine",
+    "build_network",
     "cat",
     "convert_pcme",
     "convert_pcmepp",
     "convert_sgraf",
+    "current_device",
     "detail_of",
+    "encode_split",
+    "evaluating",
+    "fingerprint",
+    "frozen_backbone",
     "gather_encoded",
     "layer_groups",
+    "load",
+    "loader_for",
     "members_of",
+    "on_each",
+    "open_split",
+    "read_about",
     "sentence_encoder",
     "vectors_for",
     "without_gist",
@@ -93,14 +114,18 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Committee": "halation.encoders._head_committee",
             "EfficientNetLite0": "halation.encoders._image_efficientnet",
             "Encoded": "halation.encoders._encoded",
-            "Encoder": "halation.encoders._model",
+            "Encoder": "halation.encoders._network",
             "Gist": "halation.encoders._gist",
             "GistEncoder": "halation.encoders._gist",
             "Gisted": "halation.encoders._embeddings",
             "HubImage": "halation.encoders._image_hub",
             "HubText": "halation.encoders._text_hub",
+            "LearntScalars": "halation.encoders._run_folder",
             "MiniLMText": "halation.encoders._text_hub",
             "Model": "halation.encoders._model",
+            "ModelConfig": "halation.encoders._config",
+            "MultiEmbedding": "halation.encoders._embeddings",
+            "Network": "halation.encoders._network",
             "PCMEHead": "halation.encoders._head_pcme",
             "PCMEPPHead": "halation.encoders._head_pcmepp",
             "PVSEHead": "halation.encoders._head_pvse",
@@ -109,7 +134,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "PointHead": "halation.encoders._head_point",
             "PooledWords": "halation.encoders._text_words",
             "Precomputed": "halation.encoders._image_precomputed",
-            "MultiEmbedding": "halation.encoders._embeddings",
+            "RunFiles": "halation.encoders._run_folder",
             "SmallConvNet": "halation.encoders._image_small",
             "SmallTransformer": "halation.encoders._text_transformer",
             "SoftMaximum": "halation.encoders._gist",
@@ -117,15 +142,26 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "WordVectors": "halation.encoders._words",
             "WordsAndSentence": "halation.encoders._text_sentence",
             "WordsGRU": "halation.encoders._text_gru",
-            "best_cosine": "halation.encoders._model",
+            "best_cosine": "halation.encoders._network",
+            "build_network": "halation.encoders._build",
             "cat": "halation.encoders._encoded",
             "convert_pcme": "halation.encoders._convert",
             "convert_pcmepp": "halation.encoders._convert",
             "convert_sgraf": "halation.encoders._convert",
+            "current_device": "halation.encoders._device",
             "detail_of": "halation.encoders._gist",
+            "encode_split": "halation.encoders._encode_split",
+            "evaluating": "halation.encoders._encode_split",
+            "fingerprint": "halation.encoders._run_folder",
+            "frozen_backbone": "halation.encoders._build",
             "gather_encoded": "halation.encoders._encoded",
             "layer_groups": "halation.encoders._layers",
+            "load": "halation.encoders._model",
+            "loader_for": "halation.encoders._encode_split",
             "members_of": "halation.encoders._head_committee",
+            "on_each": "halation.encoders._encoded",
+            "open_split": "halation.encoders._encode_split",
+            "read_about": "halation.encoders._run_folder",
             "sentence_encoder": "halation.encoders._text_sentence",
             "vectors_for": "halation.encoders._words",
             "without_gist": "halation.encoders._gist",

@@ -18,7 +18,7 @@ from halation._torch import product
 from halation.data import Features, Tokens
 from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
 from halation.encoders._encoded import Encoded
-from halation.encoders._model import Compare, Encoder, Model
+from halation.encoders._network import Compare, Encoder, Network
 from halation.similarity import Gaussian
 
 __all__ = ["Gist", "GistEncoder", "SoftMaximum", "detail_of", "without_gist"]
@@ -83,7 +83,7 @@ class GistEncoder(Encoder):
         return Gisted(self.head(features), self.gist(batch, features))
 
 
-def without_gist(model: Model) -> Model:
+def without_gist(model: Network) -> Network:
     """The same model, weights shared, without its gist: what a vector index can search, and what decides first places.
 
     A model that has no gist is returned as it is.
@@ -94,7 +94,7 @@ def without_gist(model: Model) -> Model:
     ]
     if not isinstance(model.compare, SoftMaximum):
         return model
-    return Model(sides[0], sides[1], model.compare.compare).train(model.training)
+    return Network(sides[0], sides[1], model.compare.compare).train(model.training)
 
 
 class SoftMaximum(nn.Module):

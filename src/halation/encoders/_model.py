@@ -1,84 +1,291 @@
-"""Two encoders and a way to compare what they give: every model of this package."""
+"""`Model`: what `halation.load` gives you. Pictures and texts in, embeddings and scores out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import normalize
+from PIL import Image
+from torch import Tensor
 
+from halation._arrays import Array, FloatArray
+from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.encoders._embeddings import MultiEmbedding
-from halation.encoders._encoded import Encoded, n_items, rows
+from halation._tensors import load_tensors
+from halation.data import Dataset, Features, read_picture
+from halation.encoders._build import build_network
+from halation.encoders._config import ModelConfig
+from halation.encoders._device import current_device
+from halation.encoders._encode_split import encode_split, loader_for, open_split
+from halation.encoders._encoded import Encoded, cat, n_items, on_each
+from halation.encoders._gist import without_gist
+from halation.encoders._image_reader import ImageReader
+from halation.encoders._network import Network
+from halation.encoders._run_folder import (
+    LearntScalars,
+    RunFiles,
+    fingerprint,
+    read_about,
+    read_config,
+    read_learnt,
+)
+from halation.encoders._text_reader import TextReader
+from halation.encoders._vocabulary import Vocabulary
+from halation.similarity import IndexedSimilarity
 
-__all__ = ["Compare", "Encoder", "Model", "best_cosine"]
+__all__ = ["Model", "load"]
 
-Compare = Callable[[Any, Any], Tensor]
-"""(images, captions), as their heads give them → scores (n_images, n_captions), bigger = closer."""
+Picture = str | os.PathLike[str] | Image.Image
 
-
-class Encoder(nn.Module):
-    """A backbone and a head: pictures or tokens → `Gaussian`, `MultiEmbedding` or `PartEmbedding`."""
-
-    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
-        super().__init__()
-        self.backbone, self.head = backbone, head
-
-    def forward(self, batch: Any) -> Encoded:
-        """A batch as the backbone takes it."""
-        encoded: Encoded = self.head(self.backbone(batch))
-        return encoded
+_WORD_TABLE = "table.embedding.weight"
+_DECODERS = 4  # threads that decode pictures while the network looks at the batch before
 
 
-class Model(nn.Module):
-    """Images and captions to what can be compared, and the comparison.
+class Model:
+    """A trained model: pictures and texts in, embeddings and scores out. Load one with `halation.load`.
 
-    `compare` is a similarity of `halation.similarity`, `best_cosine` for K embeddings an item, or a scorer with weights
-    of its own (SGR, SAF).
+    folder     the run's folder, or the folder that `halation export` wrote
+    config     what the model is built from: backbones, head, comparison
+    network    the torch module, in evaluation mode, on this process's device
+    learnt     scales, shifts and temperatures as training left them, by loss term; empty where a run kept none
+    images, texts   how pictures and texts are read: preprocessing, tokens, known words
+
+    Several threads may use one model.
     """
 
-    def __init__(self, image: nn.Module, text: nn.Module, compare: Compare) -> None:
-        super().__init__()
-        self.image, self.text = image, text
-        self.compare = compare
+    def __init__(
+        self,
+        folder: Path,
+        config: ModelConfig,
+        network: Network,
+        learnt: LearntScalars | None = None,
+        *,
+        images: ImageReader | None = None,
+        texts: TextReader | None = None,
+    ) -> None:
+        self.folder, self.config, self.learnt = folder, config, learnt or {}
+        self.network = network.to(current_device()).eval()
+        image_backbone: Any = network.image.backbone
+        self.images = images or ImageReader(folder, config, image_backbone)
+        self.texts = texts or TextReader(network.text.backbone)
 
-    def images(self, batch: Any) -> Encoded:
-        """Pictures, or their features, as the image backbone takes them."""
-        encoded: Encoded = self.image(batch)
-        return encoded
+    def encode_images(
+        self,
+        images: Picture | Sequence[Picture] | Features | Array,
+        *,
+        batch_size: int = 64,
+        progress: Progress = silent,
+    ) -> Encoded:
+        """The embeddings of images, in order: a `Gaussian` (PVSE, SGR and SAF give several vectors per image).
 
-    def captions(self, batch: Any) -> Encoded:
-        """`Tokens` of captions."""
-        encoded: Encoded = self.text(batch)
-        return encoded
-
-    def scores(self, images: Encoded, captions: Encoded) -> Tensor:
-        """(n_images, n_captions), bigger = closer."""
-        return self.compare(images, captions)
+        images   paths and PIL pictures; or an array or tensor: uint8 pictures (n, H, W, 3), pixels (n, 3, H, W) as
+                 `model.preprocess` gives them, or features (n, d) for a model trained on features; or `Features`
+        """
+        batches = self._image_batches(images, batch_size)
+        encoded: list[Encoded] = []
+        done = 0
+        for total, batch in batches:
+            encoded.append(self._encode_image_batch(batch))
+            done += n_items(encoded[-1])
+            progress("images", done, total)
+        return cat(encoded)
 
     @torch.no_grad()
-    def all_scores(
-        self, images: Encoded, captions: Encoded, *, block: int = 256, progress: Progress = silent
-    ) -> Tensor:
-        """`scores` of many items in blocks of images, in the host's memory: (n_images, n_captions) float32."""
-        total = n_items(images)
-        out = torch.empty(total, n_items(captions))
-        for start in range(0, total, block):
-            stop = min(start + block, total)
-            out[start:stop] = self.scores(rows(images, slice(start, stop)), captions).to(out)
-            progress("scores", stop, total)
-        return out
+    def encode_texts(
+        self, texts: str | Sequence[str], *, batch_size: int = 256, progress: Progress = silent
+    ) -> Encoded:
+        """The embeddings of texts, in order: a `Gaussian` (PVSE, SGR and SAF give several vectors per text)."""
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if not texts:
+            raise InputError("there are no texts to encode")
+        encoded: list[Encoded] = []
+        for start in range(0, len(texts), batch_size):
+            tokens = self.texts.tokens(texts[start : start + batch_size])
+            encoded.append(_on_cpu(self.network.captions(tokens)))
+            progress("texts", min(start + batch_size, len(texts)), len(texts))
+        return cat(encoded)
+
+    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """The scores (n_images, n_texts) of encoded images and texts, bigger = closer, float32 on the CPU."""
+        device = current_device()
+        return self.network.all_scores(_moved(images, device), _moved(texts, device))
+
+    def encode_dataset(self, dataset: Dataset, *, progress: Progress = silent) -> tuple[Encoded, Encoded]:
+        """All images and all captions of a split, in order."""
+        return encode_split(self.network, loader_for(self.network, dataset), progress=progress)
+
+    def scores(self, dataset: Dataset, *, progress: Progress = silent) -> FloatArray:
+        """The scores (n_images, n_captions) of a split, float32, bigger = closer."""
+        images, captions = self.encode_dataset(dataset, progress=progress)
+        scores: FloatArray = self.network.all_scores(images, captions, progress=progress).numpy()
+        return scores
+
+    def open_dataset(self, folder: str | os.PathLike[str], split: str) -> Dataset:
+        """A split of data, with the features this model reads."""
+        return open_split(self.config, folder, split)
+
+    def preprocess(self, picture: Image.Image) -> Tensor:
+        """A picture → pixels (3, H, W), as the image backbone takes them."""
+        return self.images.preprocess(picture)
+
+    def without_gist(self) -> Model:
+        """The same model without its gist, where it has one: what an index stores and searches."""
+        network = without_gist(self.network)
+        if network is self.network:
+            return self
+        return Model(self.folder, self.config, network, self.learnt, images=self.images, texts=self.texts)
+
+    @property
+    def indexed_similarity(self) -> IndexedSimilarity:
+        """The similarity by which an index of this model's embeddings is searched; an InputError if there is none."""
+        compare = self.network.compare
+        if isinstance(compare, IndexedSimilarity):
+            return compare
+        head = self.config.model.head
+        by = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
+        raise InputError(
+            f"{self.folder} is a {head} model: it compares by {by}, which no index can store; search needs a head "
+            "with one vector or one Gaussian per item (point, pcme, pcmepp)"
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells this model from every other: sha256 of its config, vocabulary and weights."""
+        return fingerprint(self.folder)
+
+    def __repr__(self) -> str:
+        return f"Model({self.config.name or self.folder.name!r}: {self.config.model})"
+
+    @torch.no_grad()
+    def _encode_image_batch(self, batch: Tensor | Features) -> Encoded:
+        if isinstance(batch, Features):
+            return _on_cpu(self.network.images(batch.to(current_device())))
+        return _on_cpu(self.network.images(self.images.read(batch)))
+
+    def _image_batches(self, images: Any, size: int) -> Iterator[tuple[int, Tensor | Features]]:
+        """(how many images there are, the next batch as the backbone takes it)."""
+        if isinstance(images, Features):
+            total = len(images.pooled)
+            for start in range(0, total, size):
+                part = (None if x is None else x[start : start + size] for x in images)
+                yield total, Features(*part)  # type: ignore[arg-type]
+            return
+        if isinstance(images, np.ndarray | Tensor):
+            images = _from_array(images)
+            if isinstance(images, Features):
+                yield from self._image_batches(images, size)
+                return
+            if isinstance(images, Tensor):
+                yield from ((len(images), images[start : start + size]) for start in range(0, len(images), size))
+                return
+        pictures = [images] if isinstance(images, str | os.PathLike | Image.Image) else list(images)
+        if not pictures:
+            raise InputError("there are no images to encode")
+        with ThreadPoolExecutor(_DECODERS) as pool:
+            for start in range(0, len(pictures), size):
+                yield len(pictures), torch.stack(list(pool.map(self._pixels, pictures[start : start + size])))
+
+    def _pixels(self, picture: Picture) -> Tensor:
+        if not isinstance(picture, Image.Image):
+            picture = read_picture(Path(picture))
+        return self.preprocess(picture.convert("RGB"))
 
 
-def best_cosine(images: MultiEmbedding, captions: MultiEmbedding) -> Tensor:
-    """The largest cosine among the K × K' pairs of embeddings of two items: PVSE's score, (n_images, n_captions).
+def load(
+    source: str | os.PathLike[str],
+    *,
+    backbone: str | None = None,
+    data: str | os.PathLike[str] | None = None,
+) -> Model:
+    """The model in a run's folder, in a folder that `halation export` wrote, or of the package, by its name.
 
-    >>> one = MultiEmbedding(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.zeros(1, 2, 2))
-    >>> best_cosine(one, one)
-    tensor([[1.]])
+    Nothing is downloaded and nothing is executed.
+
+    backbone   the network that computed the features, for a model trained on features whose name does not tell
+    data       the data's folder, for a model on features whose cells were made smaller and that does not keep how
     """
-    a, b = normalize(images.points, dim=2), normalize(captions.points, dim=2)
-    pairs = a.flatten(0, 1) @ b.flatten(0, 1).T  # (n·K, m·K')
-    return pairs.view(len(a), a.shape[1], len(b), b.shape[1]).amax(dim=(1, 3))
+    folder = _model_folder(source)
+    weights = folder / RunFiles.WEIGHTS
+    if not weights.exists():
+        raise InputError(f"{folder} has no {RunFiles.WEIGHTS}; is it a run's folder, and did an epoch finish?")
+    config, vocabulary, tensors = (
+        read_config(folder),
+        Vocabulary.load(folder / RunFiles.VOCABULARY),
+        load_tensors(weights),
+    )
+    dims = read_about(folder).get("feature_dims", (0, 0))
+    vectors = _word_vectors(tensors, len(vocabulary))
+    network = build_network(config, vocabulary, (int(dims[0]), int(dims[1])), vectors)
+    _fill(network, tensors, weights)
+    reader = ImageReader(folder, config, network.image.backbone, backbone, None if data is None else Path(data))
+    return Model(folder, config, network, read_learnt(weights), images=reader)
+
+
+def _model_folder(source: str | os.PathLike[str]) -> Path:
+    folder = Path(source)
+    if folder.is_dir():
+        return folder
+    packaged = sorted(path.name for path in _packaged_models().glob("*") if (path / RunFiles.WEIGHTS).is_file())
+    if str(source) in packaged:
+        return _packaged_models() / str(source)
+    names = f"; models that come with the package: {', '.join(packaged)}" if packaged else ""
+    if not folder.is_absolute() and len(folder.parts) == 2 and not folder.parent.is_dir():
+        raise InputError(
+            f"{source} is not a folder here. If it is a model's name on a hub: nothing is downloaded, so fetch it "
+            "first "
+            f"(hf download {source} --local-dir FOLDER) and load that folder{names}"
+        )
+    raise InputError(f"{source} does not exist; name a run's folder or a folder that `halation export` wrote{names}")
+
+
+def _packaged_models() -> Path:
+    return Path(__file__).parents[1] / "models"
+
+
+def _word_vectors(tensors: dict[str, Tensor], rows: int) -> Tensor | None:
+    """The table of words among a model's weights: the file it began from need not be on this machine any more."""
+    table = next((value for name, value in tensors.items() if name.endswith(_WORD_TABLE)), None)
+    return table if table is not None and table.ndim == 2 and len(table) == rows else None
+
+
+def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in tensors.items()}
+    wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    if wrong:
+        first = wrong[0]
+        raise InputError(
+            f"{path} is of another model: {len(wrong)} tensors differ from what config.toml beside it describes, "
+            f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}"
+        )
+    network.load_state_dict(tensors)
+
+
+def _from_array(images: Array) -> Features | Tensor | list[Image.Image]:
+    """Features (n, d), pixels (n, 3, H, W) as floats, or pictures (n, H, W, 3) or (n, 3, H, W) as uint8."""
+    array = images if isinstance(images, Tensor) else torch.from_numpy(np.ascontiguousarray(images))
+    if array.dtype == torch.uint8 and array.ndim == 4 and 3 in (array.shape[1], array.shape[3]):
+        by_row = array if array.shape[3] == 3 else array.permute(0, 2, 3, 1)
+        return [Image.fromarray(picture) for picture in by_row.contiguous().cpu().numpy()]
+    if array.is_floating_point() and array.ndim == 2 and len(array):
+        return Features(array.float())
+    if array.is_floating_point() and array.ndim == 4 and array.shape[1] == 3 and len(array):
+        return array.float()
+    raise InputError(
+        f"images is an array of {array.dtype} and shape {tuple(array.shape)}; give uint8 pictures (n, H, W, 3), pixels "
+        "(n, 3, H, W) as model.preprocess gives them, or features (n, d)"
+    )
+
+
+def _on_cpu(encoded: Encoded) -> Encoded:
+    return on_each(encoded, lambda x: x.cpu() if x.dtype == torch.bool else x.to("cpu", torch.float32))
+
+
+def _moved(encoded: Encoded, device: torch.device) -> Encoded:
+    return on_each(encoded, lambda x: x.to(device))

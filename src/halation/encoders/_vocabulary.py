@@ -57,14 +57,18 @@ class Vocabulary:
             )
         return cls(sorted(kept, key=lambda word: (-counts[word], word)), tokenizer)
 
+    def split(self, text: str) -> list[str]:
+        """The words of a text, known or not, in order."""
+        return TOKENIZERS[self.tokenizer](text)
+
     def encode(self, captions: Sequence[str]) -> Tokens:
         """Captions → numbers, padded to the longest; a caption without words is one unknown word."""
         if isinstance(captions, str):
             raise InputError("captions must be a list of captions, not one string; write [caption]")
         if not captions:
             raise InputError("there are no captions to encode")
-        split, number = TOKENIZERS[self.tokenizer], self._numbers.get
-        rows = [[number(word, UNKNOWN) for word in split(caption)] or [UNKNOWN] for caption in captions]
+        number = self._numbers.get
+        rows = [[number(word, UNKNOWN) for word in self.split(caption)] or [UNKNOWN] for caption in captions]
         lengths = np.array([len(row) for row in rows])
         mask = np.arange(lengths.max()) < lengths[:, None]  # (B, L)
         ids = np.full(mask.shape, PADDING, dtype=np.int64)

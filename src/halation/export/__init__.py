@@ -1,7 +1,7 @@
 """Runs for others: a folder as Hugging Face has them, ONNX for programs without torch, TREC files for evaluators.
 
 export_run("runs/pcme", "pcme-flickr8k", licence="mit")     # safetensors, config, vocabulary, model card
-trained = from_pretrained("pcme-flickr8k")                  # the same scores, bit for bit
+model = halation.load("pcme-flickr8k")                      # the same scores, bit for bit
 export_onnx("runs/pcme", "pcme-onnx")                       # image.onnx, text.onnx: mean and log σ²
 export_trec("runs/pcme", "trec", data="flickr8k")           # run and qrels files
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
-    from halation.export._folder import export_run, from_pretrained
+    from halation.export._folder import export_run
     from halation.export._onnx import export_onnx
     from halation.export._trec import export_trec
 
@@ -21,7 +21,6 @@ __all__ = [
     "export_onnx",
     "export_run",
     "export_trec",
-    "from_pretrained",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -31,6 +30,5 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "export_onnx": "halation.export._onnx",
             "export_run": "halation.export._folder",
             "export_trec": "halation.export._trec",
-            "from_pretrained": "halation.export._folder",
         },
     )

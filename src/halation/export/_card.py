@@ -74,7 +74,7 @@ def _use(folder: Path, recipe: Recipe) -> str:
         )
     return (
         "```python\nimport halation\n\n"
-        'model = halation.from_pretrained("this folder")     # nothing is downloaded, nothing is executed\n```\n\n'
+        'model = halation.load("this folder")     # nothing is downloaded, nothing is executed\n```\n\n'
         'or `halation explain FOLDER --image photo.jpg --text "…"`, `halation embed FOLDER PICTURES -o EMBEDDINGS`.'
         f"{also}{pixels}"
     )
@@ -95,7 +95,7 @@ def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> s
     lines = [
         f"data: {about.get('data', 'not recorded')}",
         f"images: {recipe.image.backbone}; captions: {recipe.text.backbone}",
-        recipe.shape,
+        str(recipe.model),
         f"loss: {', '.join(f'{name} × {weight:g}' for name, weight in weights.items())}",
         f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",

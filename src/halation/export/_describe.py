@@ -6,9 +6,8 @@ from typing import Any
 
 import halation
 from halation._errors import InputError
-from halation.encoders import EfficientNetLite0, SmallConvNet, Vocabulary, WordsAndSentence
+from halation.encoders import EfficientNetLite0, Model, SmallConvNet, Vocabulary, WordsAndSentence
 from halation.encoders._vocabulary import PADDING, UNKNOWN
-from halation.search._eyes import Eyes
 
 __all__ = ["describe", "how_to_prepare"]
 
@@ -27,9 +26,9 @@ _SENTENCE = {
 }
 
 
-def describe(eyes: Eyes, files: dict[str, Any], text: Any, similarity: str, opset: int, dim: int) -> dict[str, Any]:
+def describe(model: Model, files: dict[str, Any], text: Any, similarity: str, opset: int, dim: int) -> dict[str, Any]:
     """preprocess.json: inputs of each graph, and how to come by them."""
-    network = None if eyes.on_features and "backbone" not in files else eyes.network
+    network = None if model.images.on_features and "backbone" not in files else model.images.network
     reading = _reading(text.vocabulary)
     if isinstance(text, WordsAndSentence):
         reading["sentence"] = _SENTENCE

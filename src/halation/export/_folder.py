@@ -15,13 +15,13 @@ from halation._errors import InputError
 from halation._files import read_json, write_text
 from halation._storage import publish_folder
 from halation.calibration import Calibrators
-from halation.data._projection import PROJECTION
+from halation.data import Projection
+from halation.encoders import fingerprint, load
 from halation.encoders._words import GLOVE_50
 from halation.export._card import model_card
-from halation.search import fingerprint
-from halation.training import Recipe, Trained, open_run, read_recipe, to_toml
+from halation.training import Recipe, read_recipe, to_toml
 
-__all__ = ["export_run", "from_pretrained"]
+__all__ = ["export_run"]
 
 _WEIGHTS, _CONFIG, _VOCABULARY, _CALIBRATION = (
     "model.safetensors",
@@ -29,14 +29,13 @@ _WEIGHTS, _CONFIG, _VOCABULARY, _CALIBRATION = (
     "vocabulary.json",
     "calibration.json",
 )
-_ALIKE = (_WEIGHTS, _VOCABULARY, PROJECTION, "report.json")  # copied as they are, where a run has them
+_ALIKE = (_WEIGHTS, _VOCABULARY, Projection.FILE, "report.json")  # copied as they are, where a run has them
 _TOLD = ("recipe", "seed", "data", "feature_dims", "versions", "state", "best_epoch", "epochs")  # of run.json
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, licence: str = "unknown") -> Path:
-    """Write a run as a folder in the form Hugging Face's hub has them; `from_pretrained` opens it.
+    """Write a run as a folder in the form Hugging Face's hub has them; `halation.load` opens it.
 
     model.safetensors   the weights, byte for byte
     config.toml         the recipe; of places outside of the folder the last name is left, and the card says so
@@ -49,7 +48,7 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     if not _LICENCE.fullmatch(licence):
         raise InputError(f"{licence!r} is no licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
     source = Path(run)
-    open_run(source)  # an error before anything is written
+    load(source)  # an error before anything is written
     recipe, cut = _portable(read_recipe(source / _CONFIG))
     about = read_json(source / "run.json") if (source / "run.json").is_file() else {}
     told = {key: about[key] for key in _TOLD if key in about}
@@ -65,22 +64,6 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
             dataclasses.replace(calibrators, fingerprint=fingerprint(folder)).save(folder / _CALIBRATION)
         write_text(folder / "README.md", model_card(folder, recipe, told, licence, cut))
     return Path(out)
-
-
-def from_pretrained(folder: str | os.PathLike[str]) -> Trained:
-    """The model in a folder that `export_run` wrote (or in a run's own): ready to encode and score.
-
-    Nothing is downloaded: name a folder on this machine.
-    """
-    path = Path(folder)
-    if path.is_dir():
-        return open_run(path)
-    if _HUB_ID.fullmatch(str(folder)) and not path.parent.is_dir():
-        raise InputError(
-            f"{folder} is no folder here; if it is a name on a hub: nothing is downloaded, so fetch it first "
-            f"(hf download {folder} --local-dir FOLDER) and name that folder"
-        )
-    raise InputError(f"{folder} does not exist; name a folder that halation export wrote")
 
 
 def _portable(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:

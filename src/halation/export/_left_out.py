@@ -5,33 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 from halation._errors import HalationError, MissingExtra
-from halation.encoders import WordsAndSentence
-from halation.search._eyes import Eyes
-from halation.training import Trained
+from halation.encoders import Model, WordsAndSentence
 
 __all__ = ["what_stays", "why_no_backbone"]
 
 
-def what_stays(trained: Trained) -> dict[str, str]:
+def what_stays(model: Model) -> dict[str, str]:
     """Parts of a run that graphs of a mean and a log-variance do not hold → why."""
     found = {}
-    if trained.recipe.model.gist:
+    if model.config.model.gist:
         found["gist"] = "it orders what does not match; the graphs give the detail, which is what an index searches"
-    if isinstance(trained.model.text.backbone, WordsAndSentence):
+    if isinstance(model.network.text.backbone, WordsAndSentence):
         found["sentence encoder"] = (
             "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"
         )
-    if (trained.folder / "calibration.json").is_file():
+    if (model.folder / "calibration.json").is_file():
         found["calibration.json"] = "graphs give Gaussians, no probabilities; halation export without --onnx takes it"
     return found
 
 
-def why_no_backbone(eyes: Eyes, error: HalationError) -> str:
+def why_no_backbone(model: Model, error: HalationError) -> str:
     """Why there is no backbone.onnx, without a word about where things lie on this machine."""
-    if eyes.backbone is None:
+    if model.images.backbone is None:
         return "it is not known which network computed the run's features; name it with --backbone"
     if isinstance(error, MissingExtra):
         return str(error)
-    told = str(error).replace(str(eyes.trained.folder), "the run")
-    features = eyes.trained.recipe.data.features
+    told = str(error).replace(str(model.folder), "the run")
+    features = model.config.data.features
     return told.replace(features, Path(features).name) if features else told

@@ -18,14 +18,12 @@ from halation._errors import HalationError, InputError, MissingExtra
 from halation._files import write_text
 from halation._storage import publish_folder
 from halation.data import Features, Tokens
-from halation.encoders import HubImage, HubText, WordsAndSentence
+from halation.encoders import HubImage, HubText, Model, WordsAndSentence, load
 from halation.export._dense import CELLS
 from halation.export._describe import describe, how_to_prepare
 from halation.export._left_out import what_stays, why_no_backbone
 from halation.export._sides import Backbone, ImageSide, TextSide, both
-from halation.search._eyes import Eyes
 from halation.similarity import IndexedSimilarity
-from halation.training import Trained, open_run
 
 __all__ = ["OPSET", "TOLERANCE", "export_onnx"]
 
@@ -51,7 +49,7 @@ class Graph(NamedTuple):
 
 
 def export_onnx(
-    run: Trained | str | os.PathLike[str],
+    run: Model | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     backbone: str | None = None,
@@ -67,19 +65,18 @@ def export_onnx(
 
     The folder appears when every graph gives what the run's own model gives, within `TOLERANCE`.
     """
-    whole = run if isinstance(run, Trained) else open_run(run)
-    trained = whole.in_detail()
+    whole = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
+    model = whole.without_gist()
     runtime = _runtime()
-    similarity = _check(trained)
-    eyes = Eyes(trained, backbone, None if data is None else Path(data))
+    similarity = _check(model)
     left_out = what_stays(whole)
-    graphs = {"image": _image(trained), "text": _text(trained)}
+    graphs = {"image": _image(model), "text": _text(model)}
     try:
-        graphs |= _backbone(eyes)
+        graphs |= _backbone(model)
     except HalationError as error:
         if backbone is not None:
             raise
-        left_out["backbone.onnx"] = why_no_backbone(eyes, error)
+        left_out["backbone.onnx"] = why_no_backbone(model, error)
     with publish_folder(out) as folder:
         files: dict[str, Any] = {}
         for name, graph in graphs.items():
@@ -87,11 +84,11 @@ def export_onnx(
             _write(graph, path)
             _compare(runtime, graph, path)
             files[name] = {"file": path.name, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
-        text, model = trained.model.text.backbone, trained.recipe.model
-        told = describe(eyes, files, text, similarity, OPSET, model.dim or _width(graphs["image"]))
+        text, dim = model.network.text.backbone, model.config.model.dim or _width(graphs["image"])
+        told = describe(model, files, text, similarity, OPSET, dim)
         told["left_out"] = left_out
         write_text(folder / "preprocess.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
-        shutil.copyfile(trained.folder / "vocabulary.json", folder / "vocabulary.json")
+        shutil.copyfile(model.folder / "vocabulary.json", folder / "vocabulary.json")
     return Path(out)
 
 
@@ -103,70 +100,71 @@ def _runtime() -> Any:
         raise MissingExtra("exporting to ONNX", "onnx") from None
 
 
-def _check(trained: Trained) -> str:
+def _check(model: Model) -> str:
     """The name of the similarity; an InputError says what a graph with a mean and a log-variance cannot be made of."""
-    model, head = trained.model, trained.recipe.model.head
-    if not isinstance(model.compare, IndexedSimilarity):
-        what = "several vectors an item" if head == "pvse" else "a network that looks at both items at once"
+    network, head = model.network, model.config.model.head
+    if not isinstance(network.compare, IndexedSimilarity):
+        what = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
         raise InputError(
-            f"{trained.folder} is a {head} model: it compares by {what}, so there is no mean and no variance to "
-            "export; ONNX takes heads of one vector or one Gaussian an item (point, pcme, pcmepp)"
+            f"{model.folder} is a {head} model: it compares by {what}, so there is no mean and no variance to "
+            "export; ONNX takes heads of one vector or one Gaussian per item (point, pcme, pcmepp)"
         )
-    for side, kind in ((model.image, HubImage), (model.text, HubText)):
+    for side, kind in ((network.image, HubImage), (network.text, HubText)):
         if isinstance(side.backbone, kind):
             raise InputError(
-                f"{trained.folder} reads through a model of transformers, which brings tools of its own for ONNX "
+                f"{model.folder} reads through a model of transformers, which brings tools of its own for ONNX "
                 "(optimum); export that with them, and train a head on its features to export the rest here"
             )
-    return str(model.compare.__name__)  # type: ignore[attr-defined]
+    return network.compare.name
 
 
-def _image(trained: Trained) -> Graph:
-    side: Any = trained.model.image
-    eyes = Eyes(trained)
-    module = ImageSide(side, eyes.on_features)
+def _image(model: Model) -> Graph:
+    side: Any = model.network.image
+    on_features = model.images.on_features
+    module = ImageSide(side, on_features)
 
-    def model(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return both(trained.model.images(Features(taken, cells) if eyes.on_features else taken))
+    def expected(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return both(model.network.images(Features(taken, cells) if on_features else taken))
 
-    if not eyes.on_features:
+    if not on_features:
         size = _prepared(side.backbone)
-        return Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
+        return Graph(module, expected, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
     inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
     if side.backbone.local_dim:
         inputs["cells"] = torch.rand(_BATCH, CELLS, side.backbone.local_dim)
     fixed = bool(side.backbone.grid)  # a coarser grid is made of a square of known size
-    return Graph(module, model, inputs, ("mean", "log_var"), () if fixed else ("cells",))
+    return Graph(module, expected, inputs, ("mean", "log_var"), () if fixed else ("cells",))
 
 
-def _text(trained: Trained) -> Graph:
-    side: Any = trained.model.text
+def _text(model: Model) -> Graph:
+    side: Any = model.network.text
     ids = torch.randint(0, len(side.backbone.vocabulary), (_BATCH, _LENGTH))
     mask = torch.arange(_LENGTH) < torch.tensor([[_LENGTH], [_LENGTH - 2]])
     inputs = {"ids": ids, "mask": mask}
     if isinstance(side.backbone, WordsAndSentence):
         inputs["sentence"] = torch.nn.functional.normalize(torch.rand(_BATCH, 384), dim=1)
 
-    def model(*tokens: Tensor) -> tuple[Tensor, Tensor]:
-        return both(trained.model.captions(Tokens(*tokens)))
+    def expected(*tokens: Tensor) -> tuple[Tensor, Tensor]:
+        return both(model.network.captions(Tokens(*tokens)))
 
-    return Graph(TextSide(side), model, inputs, ("mean", "log_var"), ("ids", "mask"))
+    return Graph(TextSide(side), expected, inputs, ("mean", "log_var"), ("ids", "mask"))
 
 
-def _backbone(eyes: Eyes) -> dict[str, Graph]:
+def _backbone(model: Model) -> dict[str, Graph]:
     """What makes features of pixels; nothing where the run takes pixels itself; an error where nobody knows it."""
-    if not eyes.on_features:
+    if not model.images.on_features:
         return {}
-    network = eyes.network
+    network = model.images.network
     size = _prepared(network)
-    cells = bool(eyes.trained.model.image.backbone.local_dim)  # type: ignore[union-attr]
-    module = Backbone(network, eyes.projection, cells)
+    backbone: Any = model.network.image.backbone
+    cells = bool(backbone.local_dim)
+    module = Backbone(network, model.images.projection, cells)
 
-    def model(pixels: Tensor) -> tuple[Tensor, ...]:
+    def expected(pixels: Tensor) -> tuple[Tensor, ...]:
         return module.seen(network(pixels))  # by the network as it is
 
     outputs = ("pooled", "cells") if cells else ("pooled",)
-    return {"backbone": Graph(module, model, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
+    return {"backbone": Graph(module, expected, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
 
 
 def _prepared(network: Any) -> int:

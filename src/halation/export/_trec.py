@@ -8,14 +8,14 @@ from pathlib import Path
 from halation._progress import Progress, silent
 from halation._storage import publish_folder
 from halation.data import Direction, write_qrels
+from halation.encoders import Model, load
 from halation.evaluation import write_run
-from halation.training import Trained, open_run
 
 __all__ = ["export_trec"]
 
 
 def export_trec(
-    run: Trained | str | os.PathLike[str],
+    run: Model | str | os.PathLike[str],
     out: str | os.PathLike[str],
     data: str | os.PathLike[str],
     *,
@@ -27,10 +27,10 @@ def export_trec(
 
     trec_eval, ranx and ir_measures read them. `depth` items of each query go into the run files.
     """
-    trained = run if isinstance(run, Trained) else open_run(run)
-    dataset = trained.open(data, split)
-    scores = trained.scores(dataset, progress=progress)
-    tag = "_".join(trained.recipe.name.split()) or "halation"
+    model = run if isinstance(run, Model) else load(run)
+    dataset = model.open_dataset(data, split)
+    scores = model.scores(dataset, progress=progress)
+    tag = "_".join(model.config.name.split()) or "halation"
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
     with publish_folder(out) as folder:
         for side in sides:

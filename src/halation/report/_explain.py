@@ -16,20 +16,17 @@ from torch import Tensor
 from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
 from halation._web import plain
-from halation.data import Features
-from halation.encoders import Encoded, Gisted, SoftMaximum, detail_of
+from halation.data import Features, read_picture
+from halation.encoders import Encoded, Gisted, Model, RunFiles, SoftMaximum, detail_of, load
 from halation.report._explain_attended import Attended, attended, square
 from halation.report._explain_influence import MOST_WORDS, IsWanted, always, cell_influence, tiles, word_influence
 from halation.report._explain_parts import facts_of, name_of, parts_of
 from halation.report._explain_reading import Reading, read_words
 from halation.report._explanation import Explanation, Joined
-from halation.search import Search, UnknownItem, read_picture
+from halation.search import Search, UnknownItem
 from halation.search._calibrators import read_calibrators
-from halation.search._eyes import Eyes, device_here
-from halation.search._pictures import MAX_PIXELS
 from halation.search._query import read_query
-from halation.search._reader import Reader
-from halation.training import Trained, open_run
+from halation.training import read_recipe
 
 __all__ = ["Explainer", "explain", "explain_hit"]
 
@@ -56,7 +53,7 @@ class Chance(NamedTuple):
 
 
 def explain(
-    run: Trained | str | os.PathLike[str],
+    run: Model | str | os.PathLike[str],
     image: Image.Image | str | os.PathLike[str],
     text: str,
     *,
@@ -72,8 +69,8 @@ def explain(
     data       the data's folder, for a run on features that were made smaller and that does not keep how
     search     an index of this run's: the probability is then that of a hit among its pictures
     """
-    trained = run if isinstance(run, Trained) else open_run(run)
-    explainer = Explainer(trained, eyes=Eyes(trained, backbone, None if data is None else Path(data)), search=search)
+    model = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
+    explainer = Explainer(model, search=search)
     picture = image if isinstance(image, Image.Image) else read_picture(Path(image))
     return explainer(picture, text, name="picture" if isinstance(image, Image.Image) else Path(image).name)
 
@@ -83,7 +80,7 @@ def explain_hit(
     id: str,  # noqa: A002
     text: str,
     *,
-    max_pixels: int = MAX_PIXELS,
+    max_pixels: int | None = None,
     is_wanted: IsWanted = always,
 ) -> Explanation:
     """Why a search ranks one of its pictures as it does for these words, with the probability its answer has.
@@ -98,18 +95,18 @@ def explain_hit(
     content = search.picture_bytes(id)
     if content is None:
         raise UnknownItem(f"the picture of {id} is gone from the disk (or too large)")
-    picture = read_picture(content, id, limit=max_pixels)
-    towers = search.towers
-    explainer = Explainer(towers.trained, eyes=towers.eyes, reader=towers.reader)
+    picture = read_picture(content, id) if max_pixels is None else read_picture(content, id, limit=max_pixels)
+    model = search.model
+    explainer = Explainer(model)
     chance = _chance_of_hit(search, id, text)
     index = search.indexes["images"]
     kept = index.gaussians(index.rows([id]))
     try:
-        towers.open_eyes()
+        _ = model.images.network
     except (InputError, MissingExtra) as error:
         return explainer.stored(kept, picture, text, str(error), name=id, chance=chance, is_wanted=is_wanted)
     explained = explainer(picture, text, name=id, chance=chance, is_wanted=is_wanted)
-    score = float(towers.similarity(kept, towers.captions([explained.text])))
+    score = float(model.similarity(kept, model.encode_texts(explained.text)))
     if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
         return explained
     scores = f"looked at again the picture scores {plain(explained.score, 3)}, in the index {plain(score, 3)}"
@@ -120,18 +117,11 @@ def explain_hit(
 class Explainer:
     """A run that explains, for many pairs: what it needs is loaded once. Safe to use from several threads."""
 
-    def __init__(
-        self,
-        trained: Trained,
-        *,
-        eyes: Eyes | None = None,
-        reader: Reader | None = None,
-        search: Search | None = None,
-    ) -> None:
+    def __init__(self, model: Model, *, search: Search | None = None) -> None:
         self.search = search  # for what a probability is relative to
-        self.trained, self.model = trained, trained.model.to(device_here()).eval()
-        self.eyes, self.reader = eyes or Eyes(trained), reader or Reader(trained)
-        compare = self.model.compare
+        self.model, self.network = model, model.network
+        self.recipe = read_recipe(model.folder / RunFiles.CONFIG)
+        compare = self.network.compare
         self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
 
     def __call__(
@@ -149,9 +139,9 @@ class Explainer:
         """
         picture = picture.convert("RGB")
         with torch.no_grad():
-            pixels = self.eyes.preprocess(picture)
-            taken, side = self.eyes.look(pixels[None]), cast(Any, self.model.image)
-            seen = EncodedImage(self.model.images(taken), side.backbone(taken), pixels)
+            pixels = self.model.preprocess(picture)
+            taken, side = self.model.images.read(pixels[None]), cast(Any, self.network.image)
+            seen = EncodedImage(self.network.images(taken), side.backbone(taken), pixels)
         return self._explained(seen, picture, text, name, chance, is_wanted)
 
     def stored(
@@ -173,8 +163,8 @@ class Explainer:
     def _explained(
         self, seen: EncodedImage, picture: Image.Image, text: str, name: str, chance: Chance | None, is_wanted: IsWanted
     ) -> Explanation:
-        query = read_query(text, self.reader)
-        reading, said = read_words(query.text, self.reader), self._read([query.text])
+        query = read_query(text, self.model)
+        reading, said = read_words(query.text, self.model), self._read([query.text])
         detail, asked = detail_of(seen.image), detail_of(said)
         parts = parts_of(self.compare, detail, asked)
         score = math.fsum(part.value for part in parts)
@@ -189,7 +179,7 @@ class Explainer:
             similarity=name_of(self.compare),
             score=score,
             parts=parts,
-            facts=facts_of(self.compare, detail, asked, self.trained.recipe, self.trained.learnt),
+            facts=facts_of(self.compare, detail, asked, self.recipe, self.model.learnt),
             probability=given.probability,
             about_probability=given.about,
             words=reading.words,
@@ -217,10 +207,10 @@ class Explainer:
         return _array(cell_influence(seen.pixels, across, across, score, scores, is_wanted))
 
     def _looked(self, pixels: Tensor) -> Encoded:
-        return self.model.images(self.eyes.look(pixels))
+        return self.network.images(self.model.images.read(pixels))
 
     def _read(self, texts: Sequence[str]) -> Encoded:
-        return self.model.captions(self.reader.tokens(texts))
+        return self.network.captions(self.model.texts.tokens(texts))
 
     def _scores(self, images: Encoded, texts: Encoded) -> Tensor:
         scores: Tensor = self.compare(images, texts)
@@ -228,19 +218,19 @@ class Explainer:
 
     def _attended(self, seen: EncodedImage, text: str, asked: Encoded, reading: Reading) -> tuple[Attended, Attended]:
         """Over the cells of the picture and over the words."""
-        words = cast(Any, self.model.text).backbone(self.reader.tokens([text]))
-        heard = self.reader.words(text)
+        words = cast(Any, self.network.text).backbone(self.model.texts.tokens([text]))
+        heard = self.model.texts.words(text)
         return attended(
-            self.model, self.compare, (detail_of(seen.image), asked), (seen.features, words), reading, heard
+            self.network, self.compare, (detail_of(seen.image), asked), (seen.features, words), reading, heard
         )
 
     def _known(self, reading: Reading) -> tuple[bool, ...]:
-        unknown = set(self.reader.unknown_words(" ".join(reading.words)))
-        return tuple(not unknown.intersection(self.reader.words(word) or ()) for word in reading.words)
+        unknown = set(self.model.texts.unknown_words(" ".join(reading.words)))
+        return tuple(not unknown.intersection(self.model.texts.words(word) or ()) for word in reading.words)
 
     def _chance(self, score: float, text: str) -> Chance:
         """As a search shows it; where the calibration is relative to a query's best hit, a pair alone has none."""
-        calibrators, notes = read_calibrators(self.trained.folder)
+        calibrators, notes = read_calibrators(self.model.folder)
         if calibrators is None:
             return Chance(None, notes[0] if notes else _NOT_CALIBRATED)
         calibrator, search = calibrators.t2i, self.search
@@ -256,14 +246,16 @@ class Explainer:
         )
 
     def _joined(self, image: Encoded, said: Encoded) -> Joined | None:
-        join = self.model.compare
+        join = self.network.compare
         if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(said, Gisted)):
             return None
         return joined(join, image, said)
 
     def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
         width, height = map(float, picture.size)
-        view = getattr(self.eyes.network, "view", None) if looked else None  # a network of one's own need not say
+        view = (
+            getattr(self.model.images.network, "view", None) if looked else None
+        )  # a network of one's own need not say
         found: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
         return found
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from halation import similarity
-from halation.encoders import Encoded, MultiEmbedding, best_cosine
+from halation.encoders import Encoded, LearntScalars, MultiEmbedding, best_cosine
 from halation.report._explanation import Part
 from halation.similarity import Gaussian, match_probability
-from halation.training import Learnt, Recipe
+from halation.training import Recipe
 
 __all__ = ["facts_of", "name_of", "parts_of"]
 
@@ -41,7 +41,7 @@ def name_of(compare: Any) -> str:
     return str(getattr(compare, "__name__", type(compare).__name__))
 
 
-def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: Learnt) -> dict[str, float]:
+def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: LearntScalars) -> dict[str, float]:
     """What is known beside the score: σ of both sides, PCME's own match probability."""
     if isinstance(image, MultiEmbedding) and isinstance(text, MultiEmbedding):
         best = int(_cosines(image, text).flatten().argmax())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from halation._arrays import FloatArray
-from halation.search._reader import Reader
+from halation.encoders import Model
 
 __all__ = ["Reading", "read_words"]
 
@@ -33,13 +33,13 @@ class Reading(NamedTuple):
         return found
 
 
-def read_words(text: str, reader: Reader) -> Reading:
+def read_words(text: str, model: Model) -> Reading:
     """The words of a text.
 
     A word may have several tokens ("t-shirts" → "shirts"; "dog's" → "dog"), or none.
     """
     words = text.split()
-    whole, each = reader.words(text), [reader.words(word) for word in words]
+    whole, each = model.texts.words(text), [model.texts.words(word) for word in words]
     if whole is None:
         return Reading(tuple(words), None, _without(words))
     places, start = [], 0

@@ -14,7 +14,7 @@ from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded, Gisted, MultiEmbedding, detail_of
+from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, RunFiles, detail_of, load
 from halation.evaluation import Report, compare, evaluate
 from halation.evaluation._report import DIRECTIONS
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
@@ -28,7 +28,7 @@ from halation.report._sigma import certain, fifths, spread
 from halation.report._training import training_of
 from halation.semantics import Corpus, Semantics
 from halation.similarity import Gaussian
-from halation.training import Run, Trained, open_run
+from halation.training import Run, read_recipe
 
 __all__ = ["gather_facts"]
 
@@ -49,7 +49,7 @@ class Measured:
     """One run on the split: what it made of the items, what it scores, how good that is."""
 
     title: str
-    trained: Trained
+    model: Model
     dataset: Dataset
     images: Encoded
     captions: Encoded
@@ -98,7 +98,7 @@ def gather_facts(
         recall={direction: _recall(ours, theirs, direction) for direction in DIRECTIONS},
         found=found,
         found_note=found_note,
-        reliability=reliabilities(ours.trained, dataset, _in_detail(ours), seed=seed, progress=progress),
+        reliability=reliabilities(ours.model, dataset, _in_detail(ours), seed=seed, progress=progress),
         fifths=_fifths(ours, theirs) if ours.sigma else _NO_SIGMA,
         spread=spread(ours.sigma) if ours.sigma else _NO_SIGMA,
         agreement={direction: agreement(ours.report.per_query[direction]) for direction in DIRECTIONS},
@@ -121,12 +121,12 @@ def _titles(run: Folder, against: Folder | None) -> list[str]:
 
 
 def _measure(title: str, run: Folder, data: Folder, split: str, progress: Progress) -> Measured:
-    trained = open_run(run)
-    dataset = trained.open(data, split)
-    images, captions = trained.encode(dataset, progress=progress)
-    scores: FloatArray = trained.model.all_scores(images, captions, progress=progress).numpy()
+    model = load(run)
+    dataset = model.open_dataset(data, split)
+    images, captions = model.encode_dataset(dataset, progress=progress)
+    scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
     report = evaluate(scores, dataset.truth, progress=progress)
-    return Measured(title, trained, dataset, images, captions, scores, report, _sigma(images, captions))
+    return Measured(title, model, dataset, images, captions, scores, report, _sigma(images, captions))
 
 
 def _both(ours: Measured, theirs: Measured | None) -> list[Measured]:
@@ -143,13 +143,13 @@ def _in_detail(one: Measured) -> FloatArray:
     """The scores that a calibration is fitted on: without the gist, where there is one."""
     if not isinstance(one.images, Gisted):
         return one.scores
-    model = one.trained.in_detail().model
-    scores: FloatArray = model.all_scores(detail_of(one.images), detail_of(one.captions)).numpy()
+    model = one.model.without_gist()
+    scores: FloatArray = model.network.all_scores(detail_of(one.images), detail_of(one.captions)).numpy()
     return scores
 
 
 def _run_facts(one: Measured, number: int) -> RunFacts:
-    recipe, run = one.trained.recipe, Run(one.trained.folder)
+    recipe, run = read_recipe(one.model.folder / RunFiles.CONFIG), Run(one.model.folder)
     weights = [(name, term.weight) for name, term in vars(recipe.loss).items() if term.weight]
     losses = ", ".join(f"{name} × {weight:g}" for name, weight in weights)
     gist = " with a gist beside it" if isinstance(one.images, Gisted) else ""
@@ -157,7 +157,7 @@ def _run_facts(one: Measured, number: int) -> RunFacts:
     return RunFacts(
         one.title,
         recipe.name,
-        f"{recipe.shape}{gist}; losses {losses}",
+        f"{recipe.model}{gist}; losses {losses}",
         float(seconds) if isinstance(seconds, (int, float)) else None,
         training_of(run, number),
     )

@@ -11,11 +11,11 @@ from halation.calibration import Calibrators, JudgedScores, ece, reliability
 from halation.calibration._choose import before_mixed
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
+from halation.encoders import Model, RunFiles
 from halation.report._facts import Absent, Reliabilities
-from halation.search import fingerprint
 from halation.search._calibrate import image_marks
 from halation.search._judge import NEAR, judged, naive, near_ones
-from halation.training import Trained
+from halation.training import read_recipe
 
 __all__ = ["reliabilities"]
 
@@ -23,28 +23,28 @@ _CELLS = 1 << 24  # scores a direction looks at: enough for a curve, and a COCO 
 
 
 def reliabilities(
-    trained: Trained, dataset: Dataset, scores: FloatArray, *, seed: int = 0, progress: Progress = silent
+    model: Model, dataset: Dataset, scores: FloatArray, *, seed: int = 0, progress: Progress = silent
 ) -> dict[Direction, Reliabilities | Absent]:
     """Both directions. scores (n_images, n_captions): of the run in detail, as a calibration is fitted."""
-    if dataset.name.endswith(f"-{trained.recipe.data.train}"):
+    if dataset.name.endswith(f"-{model.config.data.train}"):
         return dict.fromkeys(("i2t", "t2i"), Absent("probabilities on what was trained on would say nothing"))
-    calibrators = _trusts(trained)
+    calibrators = _trusts(model)
     seen = "" if isinstance(calibrators, Absent) else _seen(calibrators, dataset)
     near = near_ones(dataset, "cider", NEAR["cider"], progress=progress)
     found: dict[Direction, Reliabilities | Absent] = {}
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
     for direction in sides:
         every = judged(direction, scores, dataset, None, near, most=_most(direction, scores), seed=seed)
-        found[direction] = _reliability(every, trained, calibrators, seen)
+        found[direction] = _reliability(every, model, calibrators, seen)
     return found
 
 
-def _reliability(asked: JudgedScores, trained: Trained, calibrators: Calibrators | Absent, seen: str) -> Reliabilities:
+def _reliability(asked: JudgedScores, model: Model, calibrators: Calibrators | Absent, seen: str) -> Reliabilities:
     calibration = None if isinstance(calibrators, Absent) else calibrators[asked.direction].calibration
     top = TOP if calibration is None else calibration.top
     scores, matches = asked.mixed(top)
     there = np.isfinite(scores)
-    words, before = naive(trained.recipe, trained.learnt)
+    words, before = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
     lines = [_line("before", before_mixed(before, asked, top)[there], matches[there])]
     if calibration is not None:
         lines.append(_line("calibrated", calibration(scores, asked.gallery)[there], matches[there]))
@@ -76,13 +76,13 @@ def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float
     return name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(said, was)
 
 
-def _trusts(trained: Trained) -> Calibrators | Absent:
-    path = trained.folder / "calibration.json"
-    remedy = f"halation calibrate {trained.folder.name} --data DATA"
+def _trusts(model: Model) -> Calibrators | Absent:
+    path = model.folder / "calibration.json"
+    remedy = f"halation calibrate {model.folder.name} --data DATA"
     if not path.is_file():
         return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
     try:
-        return Calibrators.load(path, fingerprint(trained.folder))
+        return Calibrators.load(path, model.fingerprint)
     except InputError:  # of another model, or of an older version
         return Absent(
             "The run's calibration.json was fitted on another model or by another version. Fit it again:", remedy

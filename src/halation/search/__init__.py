@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from halation.search._calibrate import Calibrated, calibrate_run
     from halation.search._embed import embed
     from halation.search._embeddings import Embedded, Embeddings
-    from halation.search._fingerprint import fingerprint
     from halation.search._judge import judge
     from halation.search._make_index import make_index
     from halation.search._open_search import open_search
-    from halation.search._pictures import read_picture
     from halation.search._search import Search
 
 __all__ = [
@@ -38,11 +36,9 @@ __all__ = [
     "UnknownItem",
     "calibrate_run",
     "embed",
-    "fingerprint",
     "judge",
     "make_index",
     "open_search",
-    "read_picture",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -60,10 +56,8 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "UnknownItem": "halation.search._answers",
             "calibrate_run": "halation.search._calibrate",
             "embed": "halation.search._embed",
-            "fingerprint": "halation.search._fingerprint",
             "judge": "halation.search._judge",
             "make_index": "halation.search._make_index",
             "open_search": "halation.search._open_search",
-            "read_picture": "halation.search._pictures",
         },
     )

@@ -13,15 +13,15 @@ from halation._progress import Progress, silent
 from halation.calibration import Ambiguity, Calibrators, Fitted, fit_calibrator, reliability_plot
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
-from halation.search._fingerprint import fingerprint
+from halation.encoders import Model, RunFiles, load
 from halation.search._judge import NEAR, judge, naive, near_ones
-from halation.search._towers import Towers
 from halation.search._typed import typed
-from halation.training import Trained, open_run
+from halation.similarity import Gaussian
+from halation.training import read_recipe
 
 __all__ = ["Calibrated", "calibrate_run", "image_marks", "unseen"]
 
-_FEWEST, _AT_ONCE = 20, 256  # queries that words for σ are fitted on; encoded at a time
+_FEWEST = 20  # queries that words for σ are fitted on
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
 
 
@@ -66,41 +66,40 @@ def calibrate_run(
     relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the
                 images with a caption relevance ≥ near; only where annotations give each caption one image alone
     """
-    trained = open_run(run).in_detail()
+    model = load(run).without_gist()
     threshold = _threshold(relevance, near)
-    dataset, notes = unseen(trained, data, split)
+    dataset, notes = unseen(model, data, split)
     close = near_ones(dataset, relevance, threshold, progress=progress)
     if close is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
-    before, function = naive(trained.recipe, trained.learnt)
-    judged = judge(trained, dataset, close, progress=progress)
+    before, function = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
+    judged = judge(model, dataset, close, progress=progress)
     fitted: dict[Direction, Fitted] = {}
     for done, (direction, own) in enumerate(judged.items()):
         progress("calibrating", done, 2)
         fitted[direction] = fit_calibrator(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
     if close is not None and judged["t2i"].uncertainty is not None:
-        fitted["t2i"] = _by_what_is_typed(fitted["t2i"], trained, dataset, seed)
+        fitted["t2i"] = _by_what_is_typed(fitted["t2i"], model, dataset, seed)
         notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
-    both, mark = (fitted["t2i"].calibrator, fitted["i2t"].calibrator), fingerprint(trained.folder)
+    both, mark = (fitted["t2i"].calibrator, fitted["i2t"].calibrator), model.fingerprint
     calibrators = Calibrators(*both, mark, name, tuple(notes), image_marks(dataset))
     found = Calibrated(calibrators, fitted, before)
     if write:
-        calibrators.save(trained.folder / "calibration.json")
-        found.plot(trained.folder / "reliability.png")
+        calibrators.save(model.folder / "calibration.json")
+        found.plot(model.folder / "reliability.png")
     return found
 
 
-def _by_what_is_typed(fitted: Fitted, trained: Trained, dataset: Dataset, seed: int) -> Fitted:
+def _by_what_is_typed(fitted: Fitted, model: Model, dataset: Dataset, seed: int) -> Fitted:
     """The same with words for σ from short and long queries: annotated captions alone hardly differ in breadth."""
     texts, covers = typed(dataset.captions, dataset.image_of, seed=seed)
     if len(texts) < _FEWEST:
         return fitted
-    towers = Towers(trained)
-    parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
-    sigma = [towers.captions(part).uncertainty().numpy() for part in parts]
-    ambiguity = Ambiguity.fit(np.concatenate(sigma), covers)
+    encoded = model.encode_texts(texts)
+    assert isinstance(encoded, Gaussian)
+    ambiguity = Ambiguity.fit(encoded.uncertainty().numpy(), covers)
     return replace(fitted, calibrator=replace(fitted.calibrator, ambiguity=ambiguity))
 
 
@@ -112,13 +111,13 @@ def image_marks(dataset: Dataset) -> tuple[str, ...]:
     return tuple(hashlib.sha256("\0".join(one).encode()).hexdigest()[:12] for one in written)
 
 
-def unseen(trained: Trained, data: str | os.PathLike[str], split: str | None = None) -> tuple[Dataset, list[str]]:
+def unseen(model: Model, data: str | os.PathLike[str], split: str | None = None) -> tuple[Dataset, list[str]]:
     """The images to calibrate on, and what a reader must know of them."""
-    recipe = trained.recipe
+    recipe = model.config
     name = split or recipe.data.dev
     if name == recipe.data.train:
-        raise InputError(f"{name} is what {trained.folder} was trained on; calibrate on another split")
-    dataset = trained.open(data, name)
+        raise InputError(f"{name} is what {model.folder} was trained on; calibrate on another split")
+    dataset = model.open_dataset(data, name)
     if name != recipe.data.dev:
         return dataset, []
     seen = recipe.data.dev_images

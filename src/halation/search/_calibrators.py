@@ -6,7 +6,7 @@ from pathlib import Path
 
 from halation._errors import InputError
 from halation.calibration import Calibrators
-from halation.search._fingerprint import fingerprint
+from halation.encoders import fingerprint
 from halation.search._verdict import CANNOT_TELL
 
 __all__ = ["CALIBRATION", "read_calibrators"]

@@ -15,24 +15,23 @@ import halation
 from halation._errors import InputError
 from halation._files import write_text
 from halation._storage import exclusive, publish_file, sha256_of
+from halation.encoders import Model
 from halation.search._embeddings import FORMAT, MANIFEST, Embeddings, parts_of, read_manifest
 from halation.search._entries import Entry, Source, in_utf8, one_line
-from halation.search._fingerprint import fingerprint
-from halation.search._towers import SIMILARITIES, Towers
 
 __all__ = ["begin", "close"]
 
 
-def begin(folder: Path, source: Source, towers: Towers) -> dict[str, Any]:
+def begin(folder: Path, source: Source, model: Model) -> dict[str, Any]:
     """Make the folder, or take up the one in which the same was begun; its manifest."""
-    run = towers.trained.folder
+    run = model.folder
     said: dict[str, Any] = {
         "format": FORMAT,
         "run": str(run.resolve()),
-        "fingerprint": fingerprint(run),
-        "recipe": towers.trained.recipe.name,
-        "similarity": next(name for name, one in SIMILARITIES.items() if one is towers.similarity),
-        "backbone": towers.backbone,
+        "fingerprint": model.fingerprint,
+        "recipe": model.config.name,
+        "similarity": model.indexed_similarity.name,
+        "backbone": model.images.backbone,
         "source": str(Path(source.name).resolve()),
         "split": source.split,
         "roots": [str(root) for root in source.roots] if "images" in source.entries else [],

@@ -16,16 +16,15 @@ from torch import Tensor
 from halation._errors import InputError
 from halation._parallel import threads
 from halation._progress import Progress, silent
+from halation.data import UnreadablePicture, read_picture
+from halation.encoders import Encoded, Model, load
 from halation.search._answers import Side
 from halation.search._close import begin, close
 from halation.search._embeddings import Embeddings, parts_of
 from halation.search._entries import Entry, Source, one_line, read_place
 from halation.search._journal import Lost, Writer
-from halation.search._pictures import Broken, read_picture
 from halation.search._sources import open_source
-from halation.search._towers import Towers
 from halation.similarity import Gaussian
-from halation.training import Trained, open_run
 
 __all__ = ["embed"]
 
@@ -33,7 +32,7 @@ _QUICK = 256  # captions and features take so little time that waiting for the d
 
 
 def embed(
-    run: str | os.PathLike[str] | Trained,
+    run: str | os.PathLike[str] | Model,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -68,20 +67,20 @@ def embed(
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
     if workers is not None and workers < 1:
         raise InputError(f"workers is {workers}; it must be 1 or more, or left out")
-    trained = run if isinstance(run, Trained) else open_run(run)
-    towers = Towers(trained, backbone)
-    collection = open_source(source, trained, side=side, split=split, root=root)
+    model = (run if isinstance(run, Model) else load(run, backbone=backbone)).without_gist()
+    _ = model.indexed_similarity  # an InputError where nothing could search these embeddings
+    collection = open_source(source, model, side=side, split=split, root=root)
     if "images" in collection.entries and not collection.stores:
-        towers.open_eyes()  # a network that cannot look at pictures is known before anything is written
+        _ = model.images.network  # one that cannot look at pictures is known before anything is written
     folder = Path(out)
-    said = begin(folder, collection, towers)
+    said = begin(folder, collection, model)
     try:
         for name, entries in collection.entries.items():
             mine = [
                 entry for entry in entries if of == 1 or zlib.crc32(entry.id.encode(errors="replace")) % of == index
             ]
             part = folder / name / f"part-{index:05d}-of-{of:05d}"
-            _work(part, name, mine, collection, towers, batch_size, workers or min(4, threads() + 1), progress)
+            _work(part, name, mine, collection, model, batch_size, workers or min(4, threads() + 1), progress)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -107,7 +106,7 @@ def _work(
     side: Side,
     mine: Sequence[Entry],
     source: Source,
-    towers: Towers,
+    model: Model,
     batch_size: int,
     workers: int,
     progress: Progress,
@@ -120,7 +119,7 @@ def _work(
         progress(side, finished, len(mine))
         size = batch_size if side == "images" and not source.stores else max(batch_size, _QUICK)
         batches = [missing[start : start + size] for start in range(0, len(missing), size)]
-        for entries, values, corrupt, missed in _encoded(batches, side, source, towers, workers):
+        for entries, values, corrupt, missed in _encoded(batches, side, source, model, workers):
             _check_finite(entries, values)
             writer.add([(entry.id, entry.stamp) for entry in entries], values, corrupt, missed)
             finished += len(entries) + len(corrupt) + len(missed)
@@ -136,31 +135,31 @@ def done(folder: Path) -> set[tuple[str, str]]:
     return have
 
 
-Encoded = tuple[Sequence[Entry], Gaussian | None, list[Lost], list[Lost]]
+EncodedBatch = tuple[Sequence[Entry], Gaussian | None, list[Lost], list[Lost]]
 Decoded = tuple[list[Entry], list[Tensor], list[Lost], list[Lost]]
 
 
 def _encoded(
-    batches: Sequence[Sequence[Entry]], side: Side, source: Source, towers: Towers, workers: int
-) -> Iterator[Encoded]:
+    batches: Sequence[Sequence[Entry]], side: Side, source: Source, model: Model, workers: int
+) -> Iterator[EncodedBatch]:
     """(entries, their Gaussians, what is broken, what could not be read this time) of each batch."""
     if side == "captions":
         for batch in batches:
-            yield batch, towers.captions([entry.captions[0] for entry in batch]), [], []
+            yield batch, _gaussian(model.encode_texts([entry.captions[0] for entry in batch])), [], []
     elif source.stores:
         for batch in batches:
-            yield batch, towers.features(source.features(batch)), [], []
+            yield batch, _gaussian(model.encode_images(source.features(batch), batch_size=len(batch))), [], []
     else:
-        for batch, pixels, corrupt, missed in _decoded(batches, source, towers, workers):
-            yield batch, towers.pictures(torch.stack(pixels)) if pixels else None, corrupt, missed
+        for batch, pixels, corrupt, missed in _decoded(batches, source, model, workers):
+            yield batch, _gaussian(model.encode_images(torch.stack(pixels))) if pixels else None, corrupt, missed
 
 
-def _decoded(batches: Sequence[Sequence[Entry]], source: Source, towers: Towers, workers: int) -> Iterator[Decoded]:
+def _decoded(batches: Sequence[Sequence[Entry]], source: Source, model: Model, workers: int) -> Iterator[Decoded]:
     """Pictures as tensors, decoded by threads one batch ahead of the network."""
 
     def load(entry: Entry) -> Tensor:
         assert entry.place is not None
-        return towers.preprocess(read_picture(read_place(source.roots, entry.place), entry.id))
+        return model.preprocess(read_picture(read_place(source.roots, entry.place), entry.id))
 
     pool = ThreadPoolExecutor(workers)
     waiting: deque[tuple[Sequence[Entry], list[Future[Tensor]]]] = deque()
@@ -183,7 +182,7 @@ def _sorted_out(batch: Sequence[Entry], futures: Sequence[Future[Tensor]]) -> De
         try:
             pixels.append(future.result())
             kept.append(entry)
-        except Broken as error:
+        except UnreadablePicture as error:
             corrupt.append((entry.id, entry.stamp, one_line(str(error))))
         except InputError as error:
             missed.append((entry.id, entry.stamp, one_line(str(error))))
@@ -191,6 +190,11 @@ def _sorted_out(batch: Sequence[Entry], futures: Sequence[Future[Tensor]]) -> De
             why = "not enough memory" if isinstance(error, MemoryError) else error.strerror or str(error)
             missed.append((entry.id, entry.stamp, one_line(f"{entry.id} could not be read ({why}); try again")))
     return kept, pixels, corrupt, missed
+
+
+def _gaussian(encoded: Encoded) -> Gaussian:
+    assert isinstance(encoded, Gaussian)  # models that give anything else were refused
+    return encoded
 
 
 def _check_finite(entries: Sequence[Entry], values: Gaussian | None) -> None:

@@ -12,10 +12,10 @@ from halation._progress import Progress, silent
 from halation.calibration import Before, JudgedScores
 from halation.calibration._logistic import sigmoid
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded
+from halation.encoders import Encoded, LearntScalars, Model
 from halation.semantics import MiniLM, Semantics
 from halation.similarity import Gaussian
-from halation.training import Learnt, Recipe, Trained
+from halation.training import Recipe
 
 __all__ = ["NEAR", "judge", "judged", "naive", "near_ones"]
 
@@ -31,13 +31,13 @@ _FIRST = "at the recipe's first scale and shift (the run did not keep what it le
 
 
 def judge(
-    trained: Trained, dataset: Dataset, near: BoolArray | None = None, *, progress: Progress = silent
+    model: Model, dataset: Dataset, near: BoolArray | None = None, *, progress: Progress = silent
 ) -> dict[Direction, JudgedScores]:
     """Both directions of a split. near (n_images, n_captions): what `near_ones` gives."""
-    images, captions = trained.encode(dataset, progress=progress)
-    scores: FloatArray = trained.model.all_scores(images, captions, progress=progress).numpy()
+    images, captions = model.encode_dataset(dataset, progress=progress)
+    scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
     if not np.isfinite(scores).all():
-        raise InputError(f"{trained.folder} gives scores that are no numbers; it cannot be calibrated")
+        raise InputError(f"{model.folder} gives scores that are no numbers; it cannot be calibrated")
     sides: tuple[tuple[Direction, Encoded], ...] = (("t2i", captions), ("i2t", images))
     return {direction: judged(direction, scores, dataset, encoded, near) for direction, encoded in sides}
 
@@ -87,7 +87,7 @@ def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: P
     return np.asarray(corpus.matrix(progress=progress) >= threshold)
 
 
-def naive(recipe: Recipe, learnt: Learnt) -> tuple[str, Before]:
+def naive(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Before]:
     """What one would have called a probability without calibration, in words and as a function of scores (q, n).
 
     The match probability of the loss the model was trained with, at the scale and shift it has learnt (the recipe's
@@ -118,7 +118,7 @@ def naive(recipe: Recipe, learnt: Learnt) -> tuple[str, Before]:
     return f"softmax over the gallery, {how}", lambda scores: _softmax(scores / temperature)
 
 
-def _temperature_told(recipe: Recipe, learnt: Learnt) -> str:
+def _temperature_told(recipe: Recipe, learnt: LearntScalars) -> str:
     if not recipe.loss.infonce.weight:
         return "a usual one (this loss learns none)"
     if "infonce" in learnt:

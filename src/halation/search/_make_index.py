@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import halation
+from halation import similarity
 from halation._errors import HalationError, InputError
 from halation._progress import Progress, silent
 from halation._storage import DATA, current_version, replace_version, sha256_of
@@ -21,7 +22,6 @@ from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
 from halation.search._items import Known, write_items
-from halation.search._towers import SIMILARITIES
 from halation.similarity import Gaussian
 
 __all__ = ["ABOUT", "FORMAT", "ITEMS", "make_index"]
@@ -70,7 +70,7 @@ def make_index(
             fresh = None if uri is None else made.enter_context(_new_milvus(uri, recall, Path(out), version.name))
             chosen: str | Backend = fresh or backend
             bank = None if (asking := banks[side]) is None else _some(asking)
-            compare, gaussians = SIMILARITIES[found.similarity], embedded.gaussians()
+            compare, gaussians = getattr(similarity, found.similarity), embedded.gaussians()
             index = Index(embedded.ids, gaussians, compare, chosen, hubness=hubness, queries=bank, recall=recall)
             index.meta |= {"side": side, "run": said["run"], "fingerprint": said["fingerprint"]}
             index.save(folder / side)

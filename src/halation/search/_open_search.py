@@ -9,38 +9,36 @@ from typing import Any
 from halation._errors import InputError
 from halation._files import read_json
 from halation._storage import sha256_of
+from halation.encoders import Model, load
 from halation.index import Index
 from halation.search._answers import Side
 from halation.search._calibrators import read_calibrators
-from halation.search._fingerprint import fingerprint
 from halation.search._items import Items
 from halation.search._make_index import ABOUT, FORMAT, ITEMS
 from halation.search._search import Search
-from halation.search._towers import Towers
-from halation.training import Trained, open_run
 
 __all__ = ["open_search"]
 
 
 def open_search(
     folder: str | os.PathLike[str],
-    run: str | os.PathLike[str] | Trained | None = None,
+    run: str | os.PathLike[str] | Model | None = None,
     *,
     backbone: str | None = None,
 ) -> Search:
     """An index, ready for questions. `run` where the run's folder is no longer where it was when the index was made."""
     root = Path(folder)
     said = _about(root)
-    trained = _run(root, said, run)
-    mark = fingerprint(trained.folder)
+    model = _model(root, said, run, backbone).without_gist()  # a gist orders what does not match
+    mark = model.fingerprint
     if mark != said["fingerprint"]:
         raise InputError(
-            f"{root} was made by another model than {trained.folder} is now (was it trained further?); their numbers "
+            f"{root} was made by another model than {model.folder} is now (was it trained further?); their numbers "
             "cannot be compared: embed and index again with this run, or name the run it was made by with --run"
         )
-    towers = Towers(trained, backbone or said["backbone"])
-    towers.captions(["a photograph"])  # the first query should not wait for what loads on first use
-    calibrators, notes = read_calibrators(trained.folder, mark)
+    _ = model.indexed_similarity  # an InputError where this model cannot be searched
+    model.encode_texts("a photograph")  # the first query should not wait for what loads on first use
+    calibrators, notes = read_calibrators(model.folder, mark)
     while True:
         try:
             indexes, items = _loaded(root / said["data"], said)
@@ -51,10 +49,10 @@ def open_search(
         else:
             break
     about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
-    about |= {"run": str(trained.folder), "calibrated": calibrators is not None, "data": said["data"]}
+    about |= {"run": str(model.folder), "calibrated": calibrators is not None, "data": said["data"]}
     about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(towers, indexes, items, tuple(map(Path, said["roots"])), calibrators, about)
+    return Search(model, indexes, items, tuple(map(Path, said["roots"])), calibrators, about)
 
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
@@ -78,10 +76,10 @@ def _about(root: Path) -> dict[str, Any]:
     return dict(said)
 
 
-def _run(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Trained | None) -> Trained:
-    if isinstance(run, Trained):
+def _model(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Model | None, backbone: str | None) -> Model:
+    if isinstance(run, Model):
         return run
     folder = Path(run or said["run"])
     if not folder.is_dir() and run is None:
         raise InputError(f"{root} was made by the run {folder}, which is not there; say where it is with --run")
-    return open_run(folder)
+    return load(folder, backbone=backbone or said["backbone"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from halation._errors import InputError
+from halation.encoders import Model
 from halation.search._entries import plain
-from halation.search._reader import Reader
 
 __all__ = ["MAX_CHARACTERS", "MAX_WORDS", "Query", "read_query"]
 
@@ -22,7 +22,7 @@ class Query(NamedTuple):
     understood: bool = True
 
 
-def read_query(query: str, reader: Reader) -> Query:
+def read_query(query: str, model: Model) -> Query:
     """A query as people type it."""
     notes: list[str] = []
     text = plain(query).replace("\0", " ")
@@ -35,11 +35,11 @@ def read_query(query: str, reader: Reader) -> Query:
     if len(text) > MAX_CHARACTERS:
         notes.append(f"the query has {len(text):,} characters; only the first {MAX_CHARACTERS:,} were read")
         text = text[:MAX_CHARACTERS]
-    if not reader.reads(text):
+    if not model.texts.knows_any_word(text):
         return Query(
             text, [*notes, "the model knows none of these words; what was found is no better than chance"], False
         )
-    if unknown := reader.unknown_words(text):
+    if unknown := model.texts.unknown_words(text):
         some = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
         notes.append(f"words the model does not know: {some}")
     return Query(text, notes)

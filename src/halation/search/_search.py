@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,12 +16,12 @@ from PIL import Image
 
 from halation._errors import InputError, MissingExtra, one_of
 from halation.calibration import Calibrator, Calibrators
+from halation.encoders import Encoded, Model
 from halation.index import Index
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
 from halation.search._entries import file_of, plain, read_place
 from halation.search._items import Items, Known
 from halation.search._query import read_query
-from halation.search._towers import Towers
 from halation.search._verdict import judged
 from halation.similarity import Gaussian
 
@@ -43,7 +44,7 @@ class Search:
               notes (what to know of all answers), …
     """
 
-    towers: Towers
+    model: Model
     indexes: dict[Side, Index]
     known: Items
     roots: tuple[Path, ...]
@@ -52,10 +53,10 @@ class Search:
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         """The k items nearest to these words: images where there are any, else captions of a like meaning."""
-        read = read_query(query, self.towers.reader)
+        read = read_query(query, self.model)
         side = self._side(want, first="images")
         start = time.perf_counter()
-        encoded = self.towers.captions([read.text])
+        encoded = _gaussian(self.model.encode_texts(read.text))
         if read.understood:
             return self._answer(query, encoded, "captions", side, k, read.notes, start)
         unjudged = replace(
@@ -64,11 +65,13 @@ class Search:
         answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
         return replace(answer, nothing=True)
 
-    def image(self, picture: Image.Image, k: int = 10, want: str = "auto", name: str = "image") -> Answer:
-        """The k items nearest to a picture: captions where there are any, else its like; `want` says which."""
+    def image(
+        self, picture: str | os.PathLike[str] | Image.Image, k: int = 10, want: str = "auto", name: str = "image"
+    ) -> Answer:
+        """The k items nearest to a picture (or its file): captions where there are any, else similar pictures."""
         side = self._side(want, first="captions")
         start = time.perf_counter()
-        encoded = self.towers.pictures(self.towers.preprocess(picture)[None])
+        encoded = _gaussian(self.model.encode_images(picture))
         return self._answer(name, encoded, "images", side, k, [], start)
 
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
@@ -85,7 +88,7 @@ class Search:
     def warm(self) -> None:
         """Load what looks at pictures now, so that the first picture need not wait for it; nothing if it cannot."""
         with suppress(InputError, MissingExtra):
-            self.towers.open_eyes()
+            _ = self.model.images.network
 
     def item(self, id: str) -> Item:  # noqa: A002
         """One item; `UnknownItem` (an InputError) where there is none."""
@@ -243,6 +246,11 @@ class _Ids(Sequence[str]):
                 names[spot] = name
             first += len(index)
         return names
+
+
+def _gaussian(encoded: Encoded) -> Gaussian:
+    assert isinstance(encoded, Gaussian)  # `open_search` refuses models that give anything else
+    return encoded
 
 
 def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[list[str], list[float]]:

@@ -9,14 +9,14 @@ from pathlib import Path
 from halation._errors import InputError
 from halation.data import Dataset, FeatureStore, open_dataset
 from halation.data._layouts import recognise, resolve_split
+from halation.encoders import Model
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, plain, stamp_of, stamp_of_file
-from halation.training import Trained
 
 __all__ = ["dataset_source"]
 
 
-def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
+def dataset_source(folder: Path, model: Model, split: str | None) -> Source:
     """All splits, or one. A run trained on features takes the dataset's own features where it has them."""
     layout = recognise(folder)
     every = ["all"] if "all" in layout.splits else list(dict.fromkeys(layout.splits))
@@ -25,7 +25,7 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
     entries: dict[Side, dict[str, Entry]] = {"images": {}, "captions": {}}
     stores, notes = [], []
     for name in splits:
-        dataset, note = _opened(folder, name, trained)
+        dataset, note = _opened(folder, name, model)
         notes += [*note, *dataset.truth.notes]
         if dataset.features is not None:
             stores.append(dataset.features)
@@ -58,8 +58,8 @@ def dataset_source(folder: Path, trained: Trained, split: str | None) -> Source:
     )
 
 
-def _opened(folder: Path, split: str, trained: Trained) -> tuple[Dataset, list[str]]:
-    features = trained.recipe.data.features or None
+def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]:
+    features = model.config.data.features or None
     if features is None:
         return open_dataset(folder, split), []
     try:
@@ -69,7 +69,7 @@ def _opened(folder: Path, split: str, trained: Trained) -> tuple[Dataset, list[s
         if dataset.photos is None:
             raise
         return dataset, [f"the pictures themselves are looked at, since their features cannot be had ({error})"]
-    if dataset.features is not None and not trained.recipe.image.local:
+    if dataset.features is not None and not model.config.image.local:
         dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
     return dataset, []
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from halation._errors import InputError
+from halation.data import PICTURE_SUFFIXES
 from halation.data._layouts import inside
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of
-from halation.search._pictures import SUFFIXES
 
 __all__ = ["tar_source"]
 
@@ -97,7 +97,7 @@ def _take(
     key, suffix = f"{folder}/{stem}" if folder else stem, suffix.lower()
     if member.offset_data + member.size > total:
         raise InputError(f"{member.name} ends behind the end of the file; was it written completely?")
-    if suffix in SUFFIXES:
+    if suffix in PICTURE_SUFFIXES:
         if member.size > _LARGEST:
             raise InputError(f"{member.name} has {member.size >> 20} MB; pictures have at most {_LARGEST >> 20}")
         if key in pictures:

@@ -9,13 +9,13 @@ from typing import Any
 
 from halation._errors import InputError, one_of
 from halation._files import read_jsonl, read_lines
+from halation.data import PICTURE_SUFFIXES
 from halation.data._layouts import inside, recognise
+from halation.encoders import Model
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of, stamp_of_file, unique
-from halation.search._pictures import SUFFIXES
 from halation.search._source_dataset import dataset_source
 from halation.search._source_tar import tar_source
-from halation.training import Trained
 
 __all__ = ["SIDES", "open_source"]
 
@@ -25,7 +25,7 @@ _FILE = ("image", "file", "file_name", "filename", "image_id")
 
 def open_source(
     path: str | os.PathLike[str],
-    trained: Trained,
+    model: Model,
     *,
     side: str = "auto",
     split: str | None = None,
@@ -40,7 +40,7 @@ def open_source(
     file = Path(path)
     if not file.exists():
         raise InputError(f"{file} does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset")
-    source = _opened(file, trained, split, None if root is None else Path(root))
+    source = _opened(file, model, split, None if root is None else Path(root))
     wanted = ("images", "captions") if side in ("auto", "both") else (side,)
     problems = list(source.problems)
     named = {name: _in_utf8(found, problems) for name, found in source.entries.items() if name in wanted}
@@ -51,7 +51,7 @@ def open_source(
     return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes, source.split)
 
 
-def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) -> Source:
+def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> Source:
     if file.is_dir():
         try:
             recognise(file)
@@ -59,7 +59,7 @@ def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) 
             if split is not None:
                 raise
         else:
-            return dataset_source(file, trained, split)
+            return dataset_source(file, model, split)
         shards = sorted(file.glob("*.tar"))
         return tar_source(shards, file) if shards else _pictures(file)
     if split is not None:
@@ -71,7 +71,7 @@ def _opened(file: Path, trained: Trained, split: str | None, root: Path | None) 
     }
     if file.suffix.lower() in kinds:
         return kinds[file.suffix.lower()]()
-    if file.suffix.lower() in SUFFIXES:
+    if file.suffix.lower() in PICTURE_SUFFIXES:
         raise InputError(f"{file} is one picture; name its folder, or find its like with halation search --image")
     packed = file.name.endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"))
     more = "; unpack the compression first (gunzip): single members are read from it" if packed else ""
@@ -102,7 +102,9 @@ def _pictures(folder: Path) -> Source:
         else:
             entries.append(Entry(name, stamp_of_file(path), place=PictureLocation(0, name)))
     if not entries:
-        raise InputError(f"{folder} holds no picture ({', '.join(sorted(SUFFIXES))}), .tar shard or known dataset")
+        raise InputError(
+            f"{folder} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), .tar shard or known dataset"
+        )
     return Source(str(folder), (root,), {"images": entries}, tuple(problems))
 
 
@@ -110,7 +112,7 @@ def _below(root: Path) -> Iterator[str]:
     for here, folders, files in os.walk(root):  # links to folders are not followed
         folders[:] = sorted(name for name in folders if name[0] != ".")
         for name in sorted(files):
-            if name[0] != "." and os.path.splitext(name)[1].lower() in SUFFIXES:  # noqa: PTH122
+            if name[0] != "." and os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES:  # noqa: PTH122
                 yield Path(here, name).relative_to(root).as_posix()
 
 

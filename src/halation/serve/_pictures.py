@@ -122,7 +122,7 @@ def _opened(data: bytes) -> Image.Image:
 
 def _read(data: bytes, max_pixels: int) -> Image.Image:
     """As every other picture is read, so that the same file finds the same here and at the prompt."""
-    from halation.search import read_picture  # here: it loads torch, which an application over another search spares
+    from halation.data import read_picture  # here: it loads torch, which an application over another search spares
 
     try:
         return read_picture(data, "this file", limit=max_pixels)

@@ -54,6 +54,11 @@ class IndexedSimilarity:
         self._scores, self._gallery, self._queries, self._own = scores, gallery, queries, own
         self.unit = unit  # what one unit of score is worth in squared distance
 
+    @property
+    def name(self) -> str:
+        """Its name in `halation.similarity`."""
+        return str(self._scores.__name__)
+
     def __call__(self, a: Items, b: Items, /) -> Tensor:
         return self._scores(a, b)
 

@@ -8,12 +8,12 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.training._adamp import AdamP
-    from halation.training._build import build_loader, build_model, build_objective, frozen_backbone, open_split
+    from halation.training._build import build_objective
     from halation.training._collapse import TrainingStopped
     from halation.training._loop import TrainState, train
-    from halation.training._objective import Learnt, Objective
+    from halation.training._objective import Objective
     from halation.training._processes import Processes, processes
-    from halation.training._recipe import Recipe
+    from halation.training._recipe import Recipe, parse_recipe, read_recipe, to_toml
     from halation.training._run import Run
     from halation.training._settings import Settings
     from halation.training._terms import (
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
         Triplet,
         Uniformity,
     )
-    from halation.training._toml import parse_recipe, read_recipe, to_toml
-    from halation.training._train import Trained, open_run, train_recipe
-    from halation.training._validate import Validation, encode, measure
+    from halation.training._train import train_recipe
+    from halation.training._validate import Validation, measure
 
 __all__ = [
     "CSD",
@@ -45,7 +44,6 @@ __all__ = [
     "ByMember",
     "Diversity",
     "InfoNCE",
-    "Learnt",
     "Objective",
     "Processes",
     "Recipe",
@@ -57,19 +55,12 @@ __all__ = [
     "Spread",
     "Step",
     "TrainState",
-    "Trained",
     "TrainingStopped",
     "Triplet",
     "Uniformity",
     "Validation",
-    "build_loader",
-    "build_model",
     "build_objective",
-    "encode",
-    "frozen_backbone",
     "measure",
-    "open_run",
-    "open_split",
     "parse_recipe",
     "processes",
     "read_recipe",
@@ -90,9 +81,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "ByMember": "halation.training._terms",
             "Diversity": "halation.training._terms",
             "InfoNCE": "halation.training._terms",
-            "Learnt": "halation.training._objective",
             "Objective": "halation.training._objective",
-            "TrainState": "halation.training._loop",
             "Processes": "halation.training._processes",
             "Recipe": "halation.training._recipe",
             "Run": "halation.training._run",
@@ -102,23 +91,17 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "SoftContrastive": "halation.training._terms",
             "Spread": "halation.training._terms",
             "Step": "halation.training._terms",
-            "Trained": "halation.training._train",
+            "TrainState": "halation.training._loop",
             "TrainingStopped": "halation.training._collapse",
             "Triplet": "halation.training._terms",
             "Uniformity": "halation.training._terms",
             "Validation": "halation.training._validate",
-            "build_loader": "halation.training._build",
-            "build_model": "halation.training._build",
             "build_objective": "halation.training._build",
-            "encode": "halation.training._validate",
-            "frozen_backbone": "halation.training._build",
             "measure": "halation.training._validate",
-            "open_run": "halation.training._train",
-            "open_split": "halation.training._build",
-            "parse_recipe": "halation.training._toml",
+            "parse_recipe": "halation.training._recipe",
             "processes": "halation.training._processes",
-            "read_recipe": "halation.training._toml",
-            "to_toml": "halation.training._toml",
+            "read_recipe": "halation.training._recipe",
+            "to_toml": "halation.training._recipe",
             "train": "halation.training._loop",
             "train_recipe": "halation.training._train",
         },

@@ -19,7 +19,7 @@ from halation.training._objective import Objective
 from halation.training._processes import Processes
 from halation.training._run import Run
 from halation.training._settings import Settings
-from halation.training._validate import measure, to_device
+from halation.training._validate import measure
 
 __all__ = ["Tell", "TrainState", "quiet", "train"]
 
@@ -89,7 +89,7 @@ def train(
         for batch, items in train_loader.epoch(batches, place.epoch, place.step):
             number = place.epoch * len(batches) + place.step
             torch.manual_seed(_seed(settings.seed, number, here.rank))
-            images, tokens = to_device(items.images, here.device), to_device(items.tokens, here.device)
+            images, tokens = items.images.to(here.device), items.tokens.to(here.device)
             parts = wrapped(batch, images, tokens, settings.seed, number, _PRECISION[settings.precision])
             (parts["loss"] / settings.accumulate).backward()
             place.step += 1

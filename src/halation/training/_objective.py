@@ -10,16 +10,13 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Batch
-from halation.encoders import Model, gather_encoded
+from halation.encoders import LearntScalars, Network, gather_encoded
 from halation.training._terms import Learns, Step
 
-__all__ = ["Learnt", "Objective", "Relevance"]
+__all__ = ["Objective", "Relevance"]
 
 Relevance = Callable[[Batch], Tensor]
 """A global batch → how well each of its captions describes each of its images, (n_images, n_captions)."""
-
-Learnt = Mapping[str, Mapping[str, float]]
-"""Terms of a loss → the scalars they have learnt, by the names recipes have for their first values."""
 
 
 class Objective(nn.Module):
@@ -32,7 +29,7 @@ class Objective(nn.Module):
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         terms: Mapping[str, tuple[float, nn.Module]],
         relevance: Relevance | None = None,
         ramps: Mapping[str, int] | None = None,
@@ -67,7 +64,7 @@ class Objective(nn.Module):
         loss = torch.stack([self._weight(name, number) * part for name, part in parts.items()]).sum()
         return {"loss": loss, **{name: part.detach() for name, part in parts.items()}}
 
-    def learnt(self) -> Learnt:
+    def learnt(self) -> LearntScalars:
         """What the terms have learnt beside the model: scale and shift, a temperature; empty where none does."""
         return {name: term.learnt() for name, term in self.terms.items() if isinstance(term, Learns)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 from collections.abc import Mapping
@@ -15,14 +14,15 @@ import torch
 
 import halation
 from halation._errors import InputError
-from halation._files import read_json, write_text
+from halation._files import write_text
 from halation._tensors import load_tensors, read_note, save_tensors
+from halation.encoders import RunFiles, read_about
 from halation.training._learner import Learner
-from halation.training._objective import Learnt, Objective
+from halation.training._objective import Objective
 
 __all__ = ["Run"]
 
-_CHECKPOINT, _LOG, _ABOUT = "checkpoint.safetensors", "metrics.jsonl", "run.json"
+_CHECKPOINT, _LOG = "checkpoint.safetensors", "metrics.jsonl"
 
 
 class Run:
@@ -41,30 +41,15 @@ class Run:
     @property
     def model_file(self) -> Path:
         """The best weights."""
-        return self.folder / "model.safetensors"
+        return self.folder / RunFiles.WEIGHTS
 
     def keep(self, objective: Objective) -> None:
         """The model as it is now, and what the terms of its loss have learnt till now: one file, so one moment."""
         save_tensors(self.model_file, objective.model.state_dict(), json.dumps({"learnt": objective.learnt()}))
 
-    def learnt(self) -> Learnt:
-        """What the terms of the loss had learnt when the best weights were kept; empty of runs that did not keep it."""
-        note = read_note(self.model_file)
-        try:
-            found = {} if note is None else json.loads(note)["learnt"]
-            read = {str(name): {str(key): float(x) for key, x in own.items()} for name, own in found.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{self.model_file}: its header is not one halation writes ({error!r}); was the file edited?"
-            ) from None
-        wrong = [f"{name}.{key}" for name, own in read.items() for key, x in own.items() if not math.isfinite(x)]
-        if wrong:
-            raise InputError(f"{self.model_file}: what was learnt of {wrong[0]} is no number; train the run again")
-        return read
-
     def begin(self, about: Mapping[str, Any], *, resume: bool) -> None:
         """Make the folder, or take up the one there is."""
-        if not resume and (self.folder / _ABOUT).exists():
+        if not resume and (self.folder / RunFiles.ABOUT).exists():
             raise InputError(f"{self.folder} holds a run already; continue it with --resume, or name another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         versions = {"halation": halation.__version__, "torch": torch.__version__, "numpy": np.__version__}
@@ -72,16 +57,12 @@ class Run:
         self.note(**known)
 
     def about(self) -> dict[str, Any]:
-        """What run.json says; empty where there is none yet."""
-        path = self.folder / _ABOUT
-        found = read_json(path) if path.exists() else {}
-        if not isinstance(found, dict):
-            raise InputError(f"{path} is not an object {{…}}; was it edited?")
-        return found
+        """The content of run.json; empty where there is none yet."""
+        return read_about(self.folder)
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
-        write_text(self.folder / _ABOUT, json.dumps(self.about() | facts, indent=2) + "\n")
+        write_text(self.folder / RunFiles.ABOUT, json.dumps(self.about() | facts, indent=2) + "\n")
 
     def log(self, **values: Any) -> None:
         """One line of metrics.jsonl."""

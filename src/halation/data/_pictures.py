@@ -11,17 +11,17 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from halation._errors import InputError
 from halation.data._photos import BROKEN, as_rgb
 
-__all__ = ["MAX_PIXELS", "SUFFIXES", "Broken", "read_picture"]
+__all__ = ["MAX_PIXELS", "PICTURE_SUFFIXES", "UnreadablePicture", "read_picture"]
 
 MAX_PIXELS = 64_000_000
 """Above this a picture is decoded smaller (JPEG can), or refused: decoding takes 3 bytes a pixel and more."""
 
-SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
+PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # no PostScript, no video, nothing that runs
 
 
-class Broken(InputError):
+class UnreadablePicture(InputError):
     """The decoder rejects these bytes, today and tomorrow; what else goes wrong (rights, disks, memory) may pass."""
 
 
@@ -34,7 +34,7 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
     >>> read_picture(b"not a picture", "a.jpg")
     Traceback (most recent call last):
     ...
-    halation.search._pictures.Broken: a.jpg is no readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF); ...
+    halation.data._pictures.UnreadablePicture: a.jpg is not a readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF); ...
     """
     called = name or (str(source) if isinstance(source, Path) else "the picture")
     try:
@@ -48,7 +48,7 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
     except PermissionError:
         raise InputError(f"{called} may not be read by this user") from None
     except Image.DecompressionBombError:
-        raise Broken(f"{called} has more pixels than can be decoded safely; make it smaller") from None
+        raise UnreadablePicture(f"{called} has more pixels than can be decoded safely; make it smaller") from None
     except InputError:
         raise
     except MemoryError:
@@ -57,8 +57,9 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Pillow's own have no number
             raise InputError(f"{called} could not be read ({error.strerror}); try again") from None
         why = "" if isinstance(error, UnidentifiedImageError) else f": {str(error).splitlines()[0][:120]}"
-        raise Broken(
-            f"{called} is no readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF{why}); fetch it again, or leave it out"
+        raise UnreadablePicture(
+            f"{called} is not a readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF{why}); fetch it again, or leave "
+            "it out"
         ) from None
 
 
@@ -83,4 +84,4 @@ def _within(image: Image.Image, limit: int, called: str) -> None:
                 image.draft(None, (width // scale, height // scale))
                 break
     if image.size[0] * image.size[1] > limit:
-        raise Broken(f"{said}; at most {limit / 1e6:.0f} million are decoded: make it smaller")
+        raise UnreadablePicture(f"{said}; at most {limit / 1e6:.0f} million are decoded: make it smaller")

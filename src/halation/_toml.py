@@ -1,0 +1,171 @@
+"""Strict TOML to frozen dataclasses and back: a wrong key or value fails with its name and a remedy."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from halation._errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["apply_setting", "check_numbers", "from_toml", "number", "parse_toml", "to_toml"]
+
+T = TypeVar("T")
+
+_BOUNDS = "halation.bounds"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Bounds:
+    least: float  # -inf: any number
+    above_zero: bool
+    below: float
+
+    def __contains__(self, value: float) -> bool:
+        return math.isfinite(value) and self.least <= value < self.below and not (self.above_zero and value == 0)
+
+    def __str__(self) -> str:
+        lower = "a number" if self.least == -math.inf else "above 0" if self.above_zero else "0 or more"
+        return lower if self.below == math.inf else f"{lower} and below {self.below:g}"
+
+
+def number(default: T, *, positive: bool = False, any_sign: bool = False, below: float = math.inf) -> T:
+    """A dataclass field whose value must stay within bounds: 0 or more, unless you say otherwise.
+
+    positive   above 0
+    any_sign   any finite number
+    below      less than this
+    """
+    bounds = _Bounds(-math.inf if any_sign else 0.0, positive, below)
+    field: T = dataclasses.field(default=default, metadata={_BOUNDS: bounds})
+    return field
+
+
+def check_numbers(section: Any, name: str) -> None:
+    """Raise an `InputError` for the first number of a dataclass that is out of its bounds; `name` is the section's."""
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        bounds: _Bounds = field.metadata.get(_BOUNDS, _Bounds(0.0, False, math.inf))
+        if value not in bounds:
+            raise InputError(f"{name}.{field.name} is {value}; it must be {bounds}")
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """The document as nested dicts; the error names `source`."""
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not valid TOML ({error})") from None
+    return document
+
+
+def apply_setting(document: dict[str, Any], setting: str) -> None:
+    """Write `section.key=value` into a document; names need no quotes."""
+    path, equals, value = setting.partition("=")
+    if not equals:
+        raise InputError(f"the setting {setting!r} is not of the form section.key=value, as in train.epochs=3")
+    *sections, key = path.strip().split(".")
+    for section in sections:
+        document = document.setdefault(section, {})
+        if not isinstance(document, dict):
+            raise InputError(f"the setting {setting!r} does not fit: {section} is not a section")
+    document[key] = _parsed(value.strip())
+
+
+def from_toml(kind: type[T], document: Mapping[str, Any], source: str, *, skip: Iterable[str] = ()) -> T:
+    """The dataclass `kind`, filled strictly; the sections named in `skip` are left out unread."""
+    return _Filler(kind, source).fill(kind, {key: document[key] for key in document if key not in set(skip)}, "")
+
+
+def to_toml(values: Any) -> str:
+    """A dataclass as TOML: every key, whether it was given or not."""
+    lines: list[str] = []
+    _write(dataclasses.asdict(values), "", lines)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+class _Filler:
+    def __init__(self, root: type, source: str) -> None:
+        self.root, self.source = root, source
+
+    def fill(self, kind: type[T], values: Mapping[str, Any], prefix: str) -> T:
+        hints = get_type_hints(kind)
+        known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        given: dict[str, Any] = {}
+        for key, value in values.items():
+            name = f"{prefix}{key}"
+            if key not in known:
+                raise InputError(f"{self.source}: there is no {name}; {_suggestion(self.root, name)}")
+            wanted = hints[key]
+            if not dataclasses.is_dataclass(wanted):
+                given[key] = _typed(value, wanted, name, self.source)
+            elif isinstance(value, Mapping):
+                given[key] = self.fill(wanted, value, f"{name}.")  # type: ignore[arg-type]
+            else:
+                raise InputError(f"{self.source}: {name} is a section with keys of its own, not {value!r}")
+        try:
+            return kind(**given)
+        except InputError as error:
+            raise InputError(f"{self.source}: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text  # a name without quotes
+
+
+def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if wanted is float and isinstance(value, str):
+        try:
+            return float(value)  # 1e-3 is not a TOML float, but everybody writes it
+        except ValueError:
+            pass
+    if type(value) is not wanted:
+        kinds = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+        raise InputError(f"{source}: {name} is {value!r}; it must be {kinds[wanted]}")
+    return value
+
+
+def _suggestion(root: type, name: str) -> str:
+    known = list(_keys(root))
+    prefix, _, key = name.rpartition(".")
+    prefix = f"{prefix}." if prefix else ""
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    nearest = nearest or [other for other in known if other.rsplit(".", 1)[-1] == key][:1]
+    siblings = [other for other in known if other.startswith(prefix) and "." not in other[len(prefix) :]]
+    return f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(siblings) or 'none'}"
+
+
+def _keys(kind: type, prefix: str = "") -> Iterator[str]:
+    hints = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        name = f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(hints[field.name]):
+            yield from _keys(hints[field.name], f"{name}.")
+        else:
+            yield name
+
+
+def _write(values: Mapping[str, Any], prefix: str, lines: list[str]) -> None:
+    for key, value in values.items():
+        if not isinstance(value, Mapping):
+            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            lines += ["", f"[{prefix}{key}]"]
+            _write(value, f"{prefix}{key}.", lines)

@@ -1,0 +1,108 @@
+"""From a picture to what a model's image encoder takes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from halation._errors import InputError
+from halation.data import Features, Projection, open_features
+from halation.encoders._build import frozen_backbone
+from halation.encoders._config import ModelConfig
+from halation.encoders._device import current_device
+from halation.encoders._image_precomputed import Precomputed
+
+__all__ = ["ImageReader"]
+
+_LITE0 = ("efflite0", "efficientnet_lite0")  # how features of EfficientNet-Lite0 are named
+
+
+class ImageReader:
+    """From a picture to what a model's image encoder takes.
+
+    A model trained on pictures reads pixels. A model trained on features needs the network that computed them:
+    `backbone` names it where the features' name does not tell. Where their cells were made smaller, the run keeps the
+    projection; `data` is the data's folder, for runs that do not.
+
+    The network is loaded with the first picture. Several threads may use one reader.
+    """
+
+    def __init__(
+        self, folder: Path, config: ModelConfig, own: Any, backbone: str | None = None, data: Path | None = None
+    ) -> None:
+        self.backbone = backbone or _guess(config)
+        self._folder, self._config, self._own, self._data = folder, config, own, data
+        self._lock = threading.Lock()
+        self._network: Any = None
+        self.projection: Projection | None = None
+
+    @property
+    def on_features(self) -> bool:
+        """Whether the model was trained on features, not on pictures."""
+        return isinstance(self._own, Precomputed)
+
+    @property
+    def network(self) -> Any:
+        """The network that looks at pictures; an InputError says why a model on features cannot."""
+        with self._lock:
+            if self._network is None:
+                self._network = self._load() if self.on_features else self._own
+            return self._network
+
+    def preprocess(self, picture: Image.Image) -> Tensor:
+        """A picture → (3, H, W)."""
+        pixels: Tensor = self.network.preprocess(picture)
+        return pixels
+
+    @torch.no_grad()
+    def read(self, pixels: Tensor) -> Tensor | Features:
+        """(B, 3, H, W), as `preprocess` gives them → what the image encoder takes."""
+        network, pixels = self.network, pixels.to(current_device())
+        if not self.on_features:
+            return pixels
+        features: Features = network(pixels)
+        if self.projection is not None and features.local is not None:
+            features = Features(features.pooled, self.projection(features.local))
+        # stored features are float16: new ones are rounded the same way
+        return Features(*(None if x is None else x.half().float() for x in features[:2]))  # type: ignore[arg-type]
+
+    def _load(self) -> Any:
+        trained_on = self._config.data.features or "features"
+        if self.backbone is None:
+            raise InputError(
+                f"{self._folder} was trained on features ({trained_on}) and does not say which network computed "
+                "them, so it cannot look at new pictures; name that network with --backbone (efficientnet_lite0, or "
+                "the name or folder of a transformers model), or give the dataset's own folder, whose features are used"
+            )
+        network: Any = frozen_backbone(self.backbone).to(current_device())
+        wanted = self._own
+        if wanted.local_dim and network.local_dim != wanted.local_dim:
+            self.projection = self._kept_projection()
+        cells = network.local_dim if self.projection is None else self.projection.dims[1]
+        fits = self.projection is None or self.projection.dims[0] == network.local_dim
+        given = (network.pooled_dim, cells if wanted.local_dim else 0)
+        if given != (wanted.pooled_dim, wanted.local_dim) or not fits:
+            raise InputError(
+                f"{self._folder} was trained on features ({trained_on}) of {wanted.pooled_dim} numbers and cells of "
+                f"{wanted.local_dim}, but {self.backbone} gives {network.pooled_dim} and {network.local_dim}; they "
+                "were computed in another way, so this run cannot look at new pictures: give the dataset's own folder, "
+                "or train on the pictures, or on features by `halation features`"
+            )
+        return network
+
+    def _kept_projection(self) -> Projection | None:
+        """How the cells were made smaller: kept in the run, or beside the features of its data."""
+        kept = self._folder / Projection.FILE
+        if kept.is_file():
+            return Projection.load(kept)
+        return None if self._data is None else open_features(self._data / self._config.data.features).projection
+
+
+def _guess(config: ModelConfig) -> str | None:
+    name = Path(config.data.features).name if config.data.features else ""
+    return "efficientnet_lite0" if name.startswith(_LITE0) else None

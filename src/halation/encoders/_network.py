@@ -1,0 +1,84 @@
+"""Two encoders and a way to compare what they give: the network inside every model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from halation._progress import Progress, silent
+from halation.encoders._embeddings import MultiEmbedding
+from halation.encoders._encoded import Encoded, n_items, rows
+
+__all__ = ["Compare", "Encoder", "Network", "best_cosine"]
+
+Compare = Callable[[Any, Any], Tensor]
+"""(images, captions), as their heads give them → scores (n_images, n_captions), bigger = closer."""
+
+
+class Encoder(nn.Module):
+    """A backbone and a head: pictures or tokens → `Gaussian`, `MultiEmbedding` or `PartEmbedding`."""
+
+    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.head = backbone, head
+
+    def forward(self, batch: Any) -> Encoded:
+        """A batch as the backbone takes it."""
+        encoded: Encoded = self.head(self.backbone(batch))
+        return encoded
+
+
+class Network(nn.Module):
+    """Images and captions to what can be compared, and the comparison.
+
+    `compare` is a similarity of `halation.similarity`, `best_cosine` for K embeddings per item, or a scorer with
+    weights of its own (SGR, SAF).
+    """
+
+    def __init__(self, image: nn.Module, text: nn.Module, compare: Compare) -> None:
+        super().__init__()
+        self.image, self.text = image, text
+        self.compare = compare
+
+    def images(self, batch: Any) -> Encoded:
+        """Pictures, or their features, as the image backbone takes them."""
+        encoded: Encoded = self.image(batch)
+        return encoded
+
+    def captions(self, batch: Any) -> Encoded:
+        """`Tokens` of captions."""
+        encoded: Encoded = self.text(batch)
+        return encoded
+
+    def scores(self, images: Encoded, captions: Encoded) -> Tensor:
+        """(n_images, n_captions), bigger = closer."""
+        return self.compare(images, captions)
+
+    @torch.no_grad()
+    def all_scores(
+        self, images: Encoded, captions: Encoded, *, block: int = 256, progress: Progress = silent
+    ) -> Tensor:
+        """`scores` of many items in blocks of images, in the host's memory: (n_images, n_captions) float32."""
+        total = n_items(images)
+        out = torch.empty(total, n_items(captions))
+        for start in range(0, total, block):
+            stop = min(start + block, total)
+            out[start:stop] = self.scores(rows(images, slice(start, stop)), captions).to(out)
+            progress("scores", stop, total)
+        return out
+
+
+def best_cosine(images: MultiEmbedding, captions: MultiEmbedding) -> Tensor:
+    """The largest cosine among the K × K' pairs of embeddings of two items: PVSE's score, (n_images, n_captions).
+
+    >>> one = MultiEmbedding(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.zeros(1, 2, 2))
+    >>> best_cosine(one, one)
+    tensor([[1.]])
+    """
+    a, b = normalize(images.points, dim=2), normalize(captions.points, dim=2)
+    pairs = a.flatten(0, 1) @ b.flatten(0, 1).T  # (n·K, m·K')
+    return pairs.view(len(a), a.shape[1], len(b), b.shape[1]).amax(dim=(1, 3))

@@ -359,7 +359,7 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
         (["nosuch_pcme"], "unknown recipe 'nosuch_pcme'; did you mean 'scenes_pcme'?"),
         (["nosuch/recipe.toml"], "nosuch/recipe.toml does not exist"),
         (["RECIPE", "--set", "train.epoch=3"], "there is no train.epoch; did you mean train.epochs?"),
-        (["RECIPE", "--set", "train.epochs"], "--set train.epochs: expected section.key=value"),
+        (["RECIPE", "--set", "train.epochs"], "the setting 'train.epochs' is not of the form section.key=value"),
         (["RECIPE", "--set", "model.head=pmce"], "unknown model.head 'pmce'; did you mean 'pcme'?"),
         (["RECIPE", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
         (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),

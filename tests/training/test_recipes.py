@@ -40,7 +40,7 @@ def test_the_effective_recipe_names_every_key() -> None:
         ("train.ema=1", "train.ema is 1.0; it must be below 1"),
         ("train.optimizer=adam", "did you mean 'adamw'"),
         ("train=3", "train is a section with keys of its own"),
-        ("train.lr", "expected section.key=value"),
+        ("train.lr", "is not of the form section.key=value"),
         ("train.lr=nan", "train.lr is nan"),
         ("model.dim=-1", "model.dim is -1; it must be 0 or more"),
         ("model.dropout=2", "model.dropout is 2.0; it must be 0 or more and below 1"),
@@ -64,11 +64,11 @@ def test_only_the_point_head_can_keep_the_backbones_vectors() -> None:
 
 def test_members_share_the_dimensions_of_a_point_head() -> None:
     assert parse_recipe("", ["model.members=3", "model.dim=12"]).model.members == 3
-    with pytest.raises(InputError, match=r"model\.dim is 512, which 3 members cannot share alike"):
+    with pytest.raises(InputError, match=r"model\.dim is 512, which 3 members cannot share equally"):
         parse_recipe("", ["model.members=3"])
     with pytest.raises(InputError, match=r"model\.dim is 0, which 2 members"):
         parse_recipe("", ["model.members=2", "model.dim=0"])
-    with pytest.raises(InputError, match=r"only point heads sit together, not pcme"):
+    with pytest.raises(InputError, match=r"only point heads form a committee, not pcme"):
         parse_recipe("", ["model.members=2", "model.head=pcme"])
     with pytest.raises(InputError, match=r"model\.members is 0; it must be above 0"):
         parse_recipe("", ["model.members=0"])

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,3 +94,44 @@ def test_a_caller_may_ask_for_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> 
     names: set[str] = set()
     over_rows(50, lambda start, stop: names.add(threading.current_thread().name), per_task=1, at_most=1)
     assert names == {threading.current_thread().name}
+
+
+def cached_below(base: Path, package: Path, **environment: str) -> set[Path]:
+    """Folders with compiled kernels, after a process that sorts a row by a kernel and compiles one of its own."""
+    code = (
+        "import numba, numpy as np\n"
+        "from halation.metrics import hit_at\n"
+        "hit_at(np.eye(3), np.eye(3, dtype=bool), k=1)\n"
+        "@numba.njit(cache=True)\n"
+        "def own(x): return x + 1\n"
+        "print(numba.config.CACHE_DIR)\n"
+    )
+    script = base / "script.py"
+    script.write_text(code)
+    given = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | environment
+    done = subprocess.run(
+        [sys.executable, str(script)], env=given | {"PYTHONPATH": str(package)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == environment.get("NUMBA_CACHE_DIR", "")
+    return {path.parent for path in base.rglob("*.nbi")}
+
+
+def test_kernels_are_cached_below_the_users_own_folder_which_stays_set(tmp_path: Path) -> None:
+    package = Path(__file__).resolve().parents[1] / "src"
+    own = tmp_path / "numba"
+    folders = cached_below(tmp_path, package, NUMBA_CACHE_DIR=str(own))
+    assert folders and all(own in folder.parents for folder in folders)
+    assert {folder.relative_to(own).parts[0][:9] for folder in folders} == {"halation-"}
+
+
+def test_an_edit_anywhere_in_the_package_leaves_no_old_kernels_behind(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).resolve().parents[1] / "src" / "halation", tmp_path / "halation")
+    for folder in (tmp_path / "halation").rglob("__pycache__"):
+        shutil.rmtree(folder)
+    before = cached_below(tmp_path, tmp_path)
+    assert before and cached_below(tmp_path, tmp_path) == before
+    with (tmp_path / "halation" / "_radix.py").open("a") as file:
+        file.write("# edited\n")
+    after = cached_below(tmp_path, tmp_path)
+    assert len(after) == len(before) and not before & after

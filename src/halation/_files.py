@@ -14,7 +14,23 @@ import numpy.typing as npt
 from halation._errors import InputError
 from halation._storage import publish_file
 
-__all__ = ["parse_json", "read_json", "read_jsonl", "read_lines", "read_npy", "read_text", "write_text"]
+__all__ = [
+    "cache_folder",
+    "parse_json",
+    "read_json",
+    "read_jsonl",
+    "read_lines",
+    "read_npy",
+    "read_text",
+    "write_text",
+]
+
+
+def cache_folder() -> Path:
+    """Where files go that may be deleted at any time: `HALATION_CACHE` if set, else the user's cache folder."""
+    chosen = os.environ.get("HALATION_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(chosen) if chosen else home / "halation"
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -7,16 +7,20 @@ whatever numba threading layer is installed, and compiles faster than `parallel=
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 from halation._errors import InputError
+from halation._files import cache_folder
 
 __all__ = ["kernel", "over_rows", "threads"]
 
@@ -26,21 +30,47 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile a function once, without the interpreter lock, cached on disk; its Python form stays as `.py_func`.
 
-    numba's cache asks whether the function's own file has changed; kernels call kernels of other files, whose code is
-    compiled into theirs. So the cache is stamped with the state of the whole package: no edit leaves old code behind.
+    numba's cache only notices changes of the function's own file, but kernels call kernels of other files, and their
+    code is compiled in. So the cache folder is named after the state of the whole package.
     """
-    compiled = numba.njit(nogil=True, cache=True)(function)
-    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = _package_stamp()
-    return cast(F, compiled)
+    with _cached_in(_kernel_folder()):
+        return cast(F, numba.njit(nogil=True, cache=True)(function))
+
+
+@contextmanager
+def _cached_in(folder: Path) -> Iterator[None]:
+    """numba's cache folder for what is compiled in this block; your own setting is in force again afterwards."""
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
 
 @functools.cache
-def _package_stamp() -> tuple[float, int, int]:
-    """Newest change, total size and number of the package's source files."""
+def _kernel_folder() -> Path:
+    """Below `NUMBA_CACHE_DIR` where it is set, else beside the package's bytecode, else in the user's cache folder."""
+    package = Path(__file__).parent
+    name = f"halation-{_package_stamp()}"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / name
+    if not os.access(package, os.W_OK):
+        return cache_folder() / name
+    folder = package / "__pycache__" / name
+    if not folder.exists():
+        for outdated in folder.parent.glob("halation-*"):
+            shutil.rmtree(outdated, ignore_errors=True)
+    return folder
+
+
+def _package_stamp() -> str:
+    """Newest change, total size and number of the package's source files, as one short text."""
     states = [path.stat() for path in Path(__file__).parent.rglob("*.py")]
-    return max(state.st_mtime for state in states), sum(state.st_size for state in states), len(states)
+    facts = max(state.st_mtime_ns for state in states), sum(state.st_size for state in states), len(states)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def threads() -> int:
@@ -56,15 +86,15 @@ def threads() -> int:
 def over_rows(
     rows: int, work: Callable[[int, int], None], per_task: int | None = None, at_most: int | None = None
 ) -> None:
-    """Call `work(start, stop)` for consecutive ranges that cover 0..rows, on `threads()` threads, or `at_most` so many.
+    """Call `work(start, stop)` for consecutive ranges that cover 0..rows, on `threads()` threads, or at most `at_most`.
 
-    Ranges are small (four per thread unless `per_task` says otherwise) so that uneven rows balance out.
-    `work` must write to disjoint rows. The first exception is raised here, when no thread works any more.
+    Ranges are small (four per thread, unless `per_task` gives their size) so that uneven rows balance out. `work` must
+    write to disjoint rows. The first exception is raised when all threads have stopped.
     """
     workers = threads() if at_most is None else min(threads(), at_most)
     step = per_task or max(1, -(-rows // (4 * workers)))
     ranges = [(start, min(start + step, rows)) for start in range(0, rows, step)]
-    if workers == 1 or len(ranges) <= 1 or getattr(_here, "working", False):
+    if workers == 1 or len(ranges) <= 1 or getattr(_thread, "working", False):
         for start, stop in ranges:
             work(start, stop)
         return
@@ -74,7 +104,7 @@ def over_rows(
         done.result()
 
 
-_here = threading.local()  # .working is set on the threads of the pools: work within work stays on its thread
+_thread = threading.local()  # .working is set on the threads of the pools: work within work stays on its thread
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -83,7 +113,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     """Threads that stay: a report makes thousands of calls, and starting threads for each would take seconds."""
     with _lock:
         if workers not in _pools:
-            _pools[workers] = ThreadPoolExecutor(workers, "halation", lambda: setattr(_here, "working", True))
+            _pools[workers] = ThreadPoolExecutor(workers, "halation", lambda: setattr(_thread, "working", True))
         return _pools[workers]
 
 

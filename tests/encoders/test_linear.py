@@ -17,20 +17,20 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Both ways, whatever the processor is."""
     if request.param == "oneDNN" and not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(room, "_is_quicker", lambda: request.param == "oneDNN")
+    monkeypatch.setattr(room, "_is_faster", lambda: request.param == "oneDNN")
     return str(request.param)
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes oneDNN is asked for from now on."""
     shapes: list[tuple[int, ...]] = []
-    real = room._onednn
+    real = room._product
 
     def noted(rows: Tensor, *others: object) -> Tensor:
         shapes.append(tuple(rows.shape))
         return real(rows, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(room, "_onednn", noted)
+    monkeypatch.setattr(room, "_product", noted)
     return shapes
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from halation import Gaussian, InputError, losses, similarity
+from halation import Gaussian, InputError, _torch, losses, similarity
 from halation.losses import (
     csd_contrastive,
     info_nce,
@@ -24,7 +24,6 @@ from halation.losses import (
     triplet,
     uniformity,
 )
-from halation.similarity import _geometry
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "losses"
 DAA, PCME, PCMEPP = (np.load(FOLDER / f"{name}.npz") for name in ("daa", "pcme_loss", "pcmepp"))
@@ -209,7 +208,7 @@ def test_a_sum_over_dense_matches_in_tiles_equals_the_sum_at_once(monkeypatch: p
     matches = torch.rand(20, 30, generator=torch.Generator().manual_seed(1)) < 0.6
     results, shapes = [], []
     for tile in (1 << 22, 64):
-        monkeypatch.setattr(_geometry, "TILE", tile)
+        monkeypatch.setattr(_torch, "TILE", tile)
         with torch.autograd.graph.saved_tensors_hooks(lambda x: shapes.append(x.numel()) or x, lambda x: x):
             loss = triplet(scores, matches, 0.2, hardest=False)
         results.append((loss.detach(), torch.autograd.grad(loss, scores)[0]))

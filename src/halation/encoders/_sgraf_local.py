@@ -42,8 +42,7 @@ def local_alignments(
     n, dim, size = len(regions), regions.shape[2], len(regions) * words.shape[1] * regions.shape[2]
     room = None if scratch is None or len(scratch) < size else scratch[:size].view(n, -1, dim)
     contexts = torch.bmm(attention.transpose(1, 2), regions, out=room)
-    torch.ops.aten.mse_loss.out(contexts, words.expand(n, -1, -1), 0, out=contexts)  # (context − word)² in one pass
-    return linear(contexts, weight, bias)
+    return linear(contexts.sub_(words).square_(), weight, bias)
 
 
 def region_attention(regions: Tensor, words: Tensor) -> Tensor:
@@ -113,7 +112,7 @@ class _Local(torch.autograd.Function):
         grouped, g_grouped = seen.view(n, r, lengths.shape[2], -1), g_seen.view(n, r, lengths.shape[2], -1)
         radial = (grouped * g_grouped).sum(dim=3, keepdim=True).div_(SHARPNESS * lengths.clamp(min=EPS))
         g_grouped.div_((lengths + EPS).div_(SHARPNESS)).sub_(grouped * radial)
-        g_seen = torch.ops.aten.leaky_relu_backward(g_seen, seen, SLOPE, False)
+        g_seen = torch.where(seen > 0, g_seen, SLOPE * g_seen)
         if shared:
             g_flat = g_seen.view(n * r, -1)
             g_regions += linear(g_flat, words[0].T).view_as(g_regions)

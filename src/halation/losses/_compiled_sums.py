@@ -19,20 +19,7 @@ from halation._parallel import kernel, over_rows
 from halation._radix import sort_row, workspace
 from halation.losses._sigmoid_sums import coefficients
 
-__all__ = [
-    "LANES",
-    "Polynomials",
-    "collect",
-    "exp",
-    "gaps",
-    "rank_and_slope_sums",
-    "scatter",
-    "slope_sums",
-    "sums",
-    "turn",
-    "turn_back",
-    "walk",
-]
+__all__ = ["rank_and_slope_sums", "slope_sums"]
 
 LANES = 16  # rows side by side
 PIECE = 11  # terms of a polynomial at a time
@@ -43,14 +30,14 @@ _EXPONENT, _BIAS = np.int64(52), np.int64(1023)  # of a double: where its expone
 _TAYLOR = tuple(1.0 / np.prod(np.arange(1.0, k + 1)) for k in range(12, -1, -1))  # of e^x, |x| < 0.35, to 2e-16
 
 
-class Polynomials(NamedTuple):
+class _Polynomials(NamedTuple):
     """Polynomials of one degree, cut into pieces: (p, pieces, PIECE) for those above a place and for those below it."""
 
     above: npt.NDArray[np.float64]
     below: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, polynomials: list[tuple[float, ...]], *, first: bool = True) -> Polynomials:
+    def of(cls, polynomials: list[tuple[float, ...]], *, first: bool = True) -> _Polynomials:
         """`first`: of those above, σ(t) = 1 − σ(−t), so the first polynomial is subtracted (from their count)."""
         padding = (0.0,) * (-len(polynomials[0]) % PIECE)
         below = np.array([polynomial + padding for polynomial in polynomials]).reshape(len(polynomials), -1, PIECE)
@@ -88,7 +75,7 @@ def _run(
     first: bool,
 ) -> npt.NDArray[Any]:
     given = np.empty((0, values.shape[1]), values.dtype) if weights is None else weights.detach().contiguous().numpy()
-    cut = Polynomials.of(polynomials, first=first)
+    cut = _Polynomials.of(polynomials, first=first)
     out = np.empty((len(polynomials), *values.shape), values.dtype)
 
     def work(start: int, stop: int) -> None:
@@ -111,22 +98,22 @@ def _rows(values: Any, weights: Any, sharpness: float, polynomials: Any, first: 
             row = top + lane
             if first:
                 sort_row(values[row], order[row], tied, space)
-            gaps(values[row], order[row], sharpness, along[lane])
-            exp(along[lane, :n])
-        turn(along, factor)
+            _gaps(values[row], order[row], sharpness, along[lane])
+            _exp(along[lane, :n])
+        _to_columns(along, factor)
         if len(weights):
             for lane in range(lanes):
-                collect(weights[top + lane], order[top + lane], along[lane])
-            turn(along, weight)
-        sums(factor, weight, polynomials, first, total)
+                _gather(weights[top + lane], order[top + lane], along[lane])
+            _to_columns(along, weight)
+        _add_sums(factor, weight, polynomials, first, total)
         for p in range(len(total)):
-            turn_back(total[p], along)
+            _to_rows(total[p], along)
             for lane in range(lanes):
-                scatter(along[lane], order[top + lane], out[p, top + lane])
+                _scatter(along[lane], order[top + lane], out[p, top + lane])
 
 
 @kernel
-def gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
+def _gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
     before = np.float64(values[order[0]])
     for i in range(len(order)):
         value = np.float64(values[order[i]])
@@ -135,19 +122,19 @@ def gaps(values: Any, order: Any, sharpness: float, out: Any) -> None:
 
 
 @kernel
-def collect(values: Any, order: Any, out: Any) -> None:
+def _gather(values: Any, order: Any, out: Any) -> None:
     for i in range(len(order)):
         out[i] = values[order[i]]
 
 
 @kernel
-def scatter(values: Any, order: Any, out: Any) -> None:
+def _scatter(values: Any, order: Any, out: Any) -> None:
     for i in range(len(order)):
         out[order[i]] = values[i]
 
 
 @kernel
-def turn(along: Any, across: Any) -> None:
+def _to_columns(along: Any, across: Any) -> None:
     """Rows (LANES, n) as columns (n, LANES)."""
     for i in range(across.shape[0]):
         for lane in range(LANES):
@@ -155,7 +142,7 @@ def turn(along: Any, across: Any) -> None:
 
 
 @kernel
-def turn_back(across: Any, along: Any) -> None:
+def _to_rows(across: Any, along: Any) -> None:
     """Columns (n, LANES) as rows (LANES, n)."""
     for i in range(across.shape[0]):
         for lane in range(LANES):
@@ -163,7 +150,7 @@ def turn_back(across: Any, along: Any) -> None:
 
 
 @kernel
-def exp(x: Any) -> None:
+def _exp(x: Any) -> None:
     """x ← e^x for x ≤ 0, 0 below `_NOTHING`: e^x = 2^k e^r, in steps that vector units know (libm's is one by one)."""
     shifted = np.empty(len(x))
     for i in range(len(x)):
@@ -181,7 +168,7 @@ def exp(x: Any) -> None:
 
 
 @kernel
-def sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) -> None:
+def _add_sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) -> None:
     """Σ_j a_j p(x_ij) for every polynomial; with `first`, the weight of all above each place added to the first."""
     for p in range(len(total)):
         for i in range(len(weight)):
@@ -189,8 +176,8 @@ def sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) ->
                 total[p, i, lane] = 0.0
     if first:
         _add_above(weight, total[0])
-    walk(factor, weight, polynomials.above, True, total)
-    walk(factor, weight, polynomials.below, False, total)
+    _walk(factor, weight, polynomials.above, True, total)
+    _walk(factor, weight, polynomials.below, False, total)
 
 
 @kernel
@@ -204,7 +191,7 @@ def _add_above(weight: Any, total: Any) -> None:
 
 
 @kernel
-def walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
+def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
     """Down or up the sorted places: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each place."""
     carried, power = np.zeros((polynomials.shape[1], PIECE, LANES)), np.empty(LANES)
     n = len(factor)
@@ -227,9 +214,9 @@ def _move(carried: Any, power: Any, factor: Any, weight: Any, polynomial: Any, t
         f, a, f_k, added = factor[lane], weight[lane], power[lane], 0.0
         for k in range(PIECE):
             f_k *= f
-            own = (carried[k, lane] + a) * f_k
-            carried[k, lane] = own
-            added += polynomial[k] * own
+            moment = (carried[k, lane] + a) * f_k
+            carried[k, lane] = moment
+            added += polynomial[k] * moment
         total[lane] += added
         power[lane] = f_k
 

@@ -10,11 +10,8 @@ from torch import Tensor, nn
 from halation._arrays import Array
 from halation._errors import InputError
 from halation._torch import Variant, as_variant, first_derivative_only, widen
-from halation.losses import _soft_rank
 from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
-from halation.losses._compiled_daa import agreement_of_rows
-from halation.losses._outside_graphs import outside_graphs
-from halation.losses._soft_rank import mid_rank, saturated, sigmoid_sums, soft_rank
+from halation.losses._soft_rank import mid_rank, outside_graphs, sigmoid_sums, soft_rank
 
 __all__ = ["DAA", "daa"]
 
@@ -60,8 +57,6 @@ def daa(
     tau = temperature if relevance_temperature is None else _relevance_temperature(relevance_temperature)
     if variant == "released":
         return _released(scores, relevance, temperature, tau, mask)
-    if _soft_rank.on_host(scores):
-        return _rows_on_host(scores, relevance, temperature, tau, mask)
     return _rows(scores, relevance, temperature, tau, mask)
 
 
@@ -87,7 +82,7 @@ class DAA(nn.Module):
         own = relevance_temperature is not None
         self.relevance_temperature = _relevance_temperature(relevance_temperature) if own else None
         if variant == "released" and self.relevance_temperature == 0:
-            raise InputError("the released DAA knows no hard ranks; use variant='paper'")
+            raise InputError("the released DAA has no hard ranks; use variant='paper'")
         self.symmetric, self.check = symmetric, check
 
     def forward(self, scores: Tensor, relevance: Array, mask: Array | None = None) -> Tensor:
@@ -116,36 +111,7 @@ def _relevance_temperature(value: float | None) -> float:
     return as_temperature(value, "relevance_temperature", zero=True)
 
 
-@outside_graphs
-def _rows_on_host(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:
-    result: Tensor = _RowsOnHost.apply(scores, relevance, temperature, tau, mask)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _RowsOnHost(torch.autograd.Function):
-    """DAA is one number, so the compiled loop gives its gradient with it, all but a factor."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None
-    ) -> Tensor:
-        wanted = ctx.needs_input_grad[0]
-        rows = agreement_of_rows(widen(scores), widen(relevance), temperature, tau, mask, slope=wanted)
-        ctx.factor, ctx.dtype = 1 / max(1, int(rows.signal.sum())), scores.dtype
-        if wanted:
-            ctx.save_for_backward(rows.slope)
-        loss = ((1 - rows.mean) * rows.signal).sum() * ctx.factor
-        return torch.tensor(loss, dtype=widen(scores).dtype)
-
-    @staticmethod
-    @first_derivative_only
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        (slope,) = ctx.saved_tensors
-        return saturated(slope * (grad * -ctx.factor), ctx.dtype), None, None, None, None
-
-
 def _rows(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mask: Tensor | None) -> Tensor:
-    """The same by tensor operations, for any device."""
     by_score = soft_rank(scores, temperature, mask=mask)  # (q, n)
     by_meaning = mid_rank(relevance, mask=mask) if tau == 0 else soft_rank(relevance, tau, mask=mask)
     by_meaning = by_meaning.to(by_score.dtype)
@@ -188,7 +154,7 @@ def _released(scores: Tensor, relevance: Tensor, temperature: float, tau: float,
     if scores.shape[0] != scores.shape[1]:
         raise InputError(f"the released DAA needs a square matrix, not {tuple(scores.shape)}; use variant='paper'")
     if mask is not None or tau == 0:
-        raise InputError("the released DAA knows neither a mask nor hard ranks; use variant='paper'")
+        raise InputError("the released DAA has neither a mask nor hard ranks; use variant='paper'")
     by_score = _rank_among_columns(scores, temperature)
     with torch.no_grad():
         by_meaning = _rank_among_columns(relevance, tau).to(by_score.dtype)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -13,13 +15,29 @@ from halation._arrays import Array
 from halation._torch import first_derivative_only, widen
 from halation.losses._checks import as_mask, as_relevance, as_temperature, check_finite, check_matrix
 from halation.losses._compiled_sums import rank_and_slope_sums, slope_sums
-from halation.losses._outside_graphs import outside_graphs
 from halation.losses._sigmoid_sums import BLOCK, Row, rank_and_slope_sum
 
-__all__ = ["blocked_sums", "mid_rank", "on_host", "saturated", "sigmoid_sums", "soft_rank"]
+__all__ = ["blocked_sums", "mid_rank", "on_host", "outside_graphs", "sigmoid_sums", "soft_rank"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CHUNK = 1 << 18  # scores worked on at once on the host: a megabyte per temporary, so that they stay in the cache
 CHUNK_ELSEWHERE = 1 << 24  # and on devices, where each operation has to be sent and wants to be large
+
+
+def outside_graphs(function: F) -> F:
+    """Keep a function out of the graphs of torch.compile, which cannot trace compiled loops.
+
+    `torch.compiler.disable` alone would load the compiler at import, which takes seconds; here only compiling does.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            return torch.compiler.disable(function)(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return function(*args, **kwargs)
+
+    return cast(F, call)
 
 
 def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, check: bool = False) -> Tensor:
@@ -106,7 +124,7 @@ class _SigmoidSums(torch.autograd.Function):
         if weights is not None:
             result.mul_(weights)
         result.addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
-        return saturated(result, ctx.dtype), None, None
+        return _saturated(result, ctx.dtype), None, None
 
 
 def on_host(values: Tensor) -> bool:
@@ -129,7 +147,7 @@ def blocked_sums(falling: Tensor, weights: Tensor | None, temperature: float) ->
     return ranks, slopes
 
 
-def saturated(grad: Tensor, dtype: torch.dtype) -> Tensor:
+def _saturated(grad: Tensor, dtype: torch.dtype) -> Tensor:
     """A gradient in the type of the scores; half precision has little room above: saturate rather than overflow."""
     if grad.dtype == dtype:
         return grad

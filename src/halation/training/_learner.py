@@ -47,7 +47,8 @@ class Learner:
         self.updates += 1
         if self.average:
             decay = min(self.settings.ema, (1 + self.updates) / (10 + self.updates))  # young averages forget faster
-            torch._foreach_lerp_(self.average, [p.detach() for p in self.weights], 1 - decay)
+            for average, weight in zip(self.average, self.weights, strict=True):
+                average.lerp_(weight.detach(), 1 - decay)
         return float(torch.stack(norms).square().sum().sqrt())
 
     @contextmanager

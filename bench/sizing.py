@@ -25,7 +25,7 @@ from PIL import Image
 
 from bench.measuring import machine
 from halation._files import write_text
-from halation.data._photos import as_rgb
+from halation.data import as_rgb
 from halation.encoders import EfficientNetLite0, Encoder, MiniLMText, PCMEPPHead, Vocabulary, WordsGRU
 from halation.index import Index
 from halation.similarity import Gaussian

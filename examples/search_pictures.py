@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from halation.search import Answer, embed, make_index, open_search, read_picture
+from halation.data import read_picture
+from halation.search import Answer, embed, make_index, open_search
 from halation.training import parse_recipe, train_recipe
 
 RECIPE = """

@@ -23,7 +23,7 @@ from halation._errors import InputError, MissingExtra
 from halation._files import write_text
 from halation._progress import Progress, silent
 from halation._storage import publish_file
-from halation.data import Truth, read, read_cxc
+from halation.data import Truth, open_dataset, read_cxc
 from halation.semantics import Corpus, Semantics
 from studies.encoder import RememberingEncoder
 
@@ -128,7 +128,7 @@ def positives(
     `data`: a folder with the COCO 5K captions, categories and CxC ground truth, or a `Truth` with COCO ids, captions
     and classes (CxC then comes from the extra "coco").
     """
-    truth = data if isinstance(data, Truth) else read(data)
+    truth = data if isinstance(data, Truth) else open_dataset(data, pictures=False).truth
     if truth.captions is None or truth.image_of is None or truth.classes is None or truth.annotated is None:
         raise InputError("the study needs captions and the classes of every image (COCO's categories)")
     found = correspondences(truth, read_cxc(truth, None if isinstance(data, Truth) else _ground_truth_in(data)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from halation._storage import publish_file
 __all__ = [
     "cache_folder",
     "parse_json",
+    "path_below",
     "read_json",
     "read_jsonl",
     "read_lines",
@@ -77,6 +79,13 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
         if not isinstance(row, dict):
             raise InputError(f"{source} line {number}: expected an object {{…}}, found {type(row).__name__}")
         yield number, row
+
+
+def path_below(name: str, source: str) -> str:
+    """`name`, if it is a path that stays below its folder, whoever wrote it into `source` ("captions.jsonl line 3")."""
+    if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
+        raise InputError(f"{source}: {name!r} leaves the dataset's folder; name files below it")
+    return name
 
 
 def parse_json(text: str, source: str, line: int | None = None) -> Any:

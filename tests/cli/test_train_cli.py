@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from halation.data import draw_scenes
 from halation.training import Run, read_recipe, train_recipe
-from layouts import draw, write_flickr8k, write_hub
+from layouts import captions_of, draw, write_flickr8k, write_hub
 from runs import halation
 
 RECIPE = """
@@ -125,6 +126,38 @@ class TestTraining:
         assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
 
 
+class TestEvaluating:
+    """Whatever gives the scores, the same data is measured."""
+
+    def measured(self, *arguments: object, out: Path) -> tuple[str, int, int]:
+        assert halation("evaluate", *arguments, "--metric", "R@1", "--resamples", 0, "--out", out) == 0
+        report = json.loads(out.read_text(encoding="utf-8"))
+        per_query = report["per_query"]
+        return report["about"]["fingerprint"], len(per_query["i2t"]["R@1"]), len(per_query["t2i"]["R@1"])
+
+    @pytest.mark.parametrize("file", ["", "captions.jsonl"])
+    @pytest.mark.parametrize("split", [(), ("--split", "train"), ("--split", "dev")])
+    def test_lines_with_a_split(self, finished: Path, tmp_path: Path, split: tuple[str, ...], file: str) -> None:
+        data, part_of = tmp_path / "data", ["train"] * 5 + ["val"] * 4 + ["test"] * 3
+        rows = [
+            {"image": draw(data / "images" / f"{k}.png", k).name, "captions": captions_of(k, 2), "split": part}
+            for k, part in enumerate(part_of)
+        ]
+        (data / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        n = {(): 3, ("--split", "train"): 5, ("--split", "dev"): 4}[split]
+        np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(n, 2 * n)))
+        by_run = self.measured(finished, "--data", data / file, *split, out=tmp_path / "run.json")
+        by_scores = self.measured(tmp_path / "scores.npy", "--data", data / file, *split, out=tmp_path / "scores.json")
+        assert by_run == by_scores and by_run[1:] == (n, 2 * n)
+
+    def test_drawn_scenes(self, finished: Path, tmp_path: Path) -> None:
+        world = draw_scenes(tmp_path / "world", train=6, dev=2, test=4, size=24)
+        np.save(tmp_path / "scores.npy", np.random.default_rng(0).normal(size=(4, 20)))
+        by_run = self.measured(finished, "--data", world, out=tmp_path / "run.json")
+        by_scores = self.measured(tmp_path / "scores.npy", "--data", world, out=tmp_path / "scores.json")
+        assert by_run == by_scores and by_run[1:] == (4, 20)
+
+
 class TestScenes:
     def test_a_world_is_drawn_checked_and_trained_on(
         self, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -197,7 +230,7 @@ class TestFeatures:
         assert halation("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "seen") == 0
         told = capsys.readouterr()
         assert "15 images" in told.out and told.err.strip() == "could not be read: p3.jpg"
-        assert "no readable picture" in (tmp_path / "seen" / "corrupt.txt").read_text()
+        assert "not a readable picture" in (tmp_path / "seen" / "corrupt.txt").read_text()
         use = ("--set", "image.backbone=precomputed", "--set", f"data.features={tmp_path / 'seen'}")
         assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
         assert "7 images, 35 captions to train on" in capsys.readouterr().out
@@ -365,7 +398,7 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
         (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
         (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss: give one of infonce, "),
         (["RECIPE", "--resume"], "run holds no run to resume; train without --resume"),
-        (["RECIPE", "--data", "no/data"], "no/data is no folder; name the folder that holds the dataset"),
+        (["RECIPE", "--data", "no/data"], "no/data does not exist; name the folder or file that holds the dataset"),
     ],
 )
 def test_a_wrong_command_is_one_clear_line_and_no_folder(

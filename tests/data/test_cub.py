@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.data import read, read_cub
+from halation.data import open_dataset, read_cub
 from halation.data._cub import UNSEEN
 
 
@@ -63,7 +63,11 @@ def test_classes_and_images_may_be_listed(cub: Path, tmp_path: Path) -> None:
 
 
 def test_the_folder_above_is_recognised_too(cub: Path) -> None:
-    assert read(cub.parent).fingerprint() == read(cub, split="unseen").fingerprint() == read_cub(cub).fingerprint()
+    assert (
+        open_dataset(cub.parent).truth.fingerprint()
+        == open_dataset(cub, split="unseen").truth.fingerprint()
+        == read_cub(cub).fingerprint()
+    )
 
 
 def test_a_folder_that_is_not_whole_is_refused(cub: Path, tmp_path: Path) -> None:

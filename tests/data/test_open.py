@@ -163,7 +163,7 @@ def test_what_is_no_dataset_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("hello")
     with pytest.raises(InputError, match=r"not recognised \(it holds notes\.md\)"):
         open_dataset(tmp_path, "train")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="nowhere does not exist; name the folder or file that holds the dataset"):
         open_dataset(tmp_path / "nowhere", "train")
 
 

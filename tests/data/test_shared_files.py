@@ -12,7 +12,7 @@ import pytest
 from halation.data import (
     Truth,
     _coco,
-    read,
+    open_dataset,
     read_coco,
     read_cxc,
     read_eccv,
@@ -25,7 +25,7 @@ from halation.data import (
 
 @pytest.fixture(scope="module")
 def coco(shared_data: Path) -> Truth:
-    return read(shared_data / "coco_eval")
+    return open_dataset(shared_data / "coco_eval").truth
 
 
 def as_lists(truth: Truth, direction: str) -> dict[int, set[int]]:
@@ -102,7 +102,7 @@ def test_five_folds_of_the_test_split_share_no_caption(coco: Truth) -> None:
 
 def test_an_official_coco_file_keeps_all_its_captions(shared_data: Path) -> None:
     path = shared_data / "coco_eval" / "captions_val2017.json"
-    truth = read(path)
+    truth = open_dataset(path).truth
     assert (truth.n_images, truth.n_captions) == (5000, 25014)
     assert np.bincount(truth.n_positives("i2t")).tolist() == [0, 0, 0, 0, 0, 4987, 12, 1]
     document = json.loads(path.read_text())
@@ -132,7 +132,7 @@ def test_categories_from_the_table_are_those_of_the_lines(coco: Truth, shared_da
 
 
 def test_coco_mini_is_a_truth_with_cocos_ids(shared_data: Path) -> None:
-    truth = read(shared_data / "coco_mini")
+    truth = open_dataset(shared_data / "coco_mini").truth
     assert (truth.n_images, truth.n_captions) == (239, 1195)
     assert truth.image_ids[0] == 790
 
@@ -182,7 +182,9 @@ def test_the_crowd_judged_47288_pairs(shared_data: Path) -> None:
 def test_flickr30k_splits_have_karpathys_sizes(shared_data: Path, split: str, images: int) -> None:
     truth = read_flickr30k(shared_data / "flickr30k_captions", split)
     assert (truth.n_images, truth.n_captions) == (images, 5 * images)
-    assert truth.fingerprint() == read(shared_data / "flickr30k_captions" / f"{split}.jsonl").fingerprint()
+    assert (
+        truth.fingerprint() == open_dataset(shared_data / "flickr30k_captions" / f"{split}.jsonl").truth.fingerprint()
+    )
 
 
 def test_qrels_of_the_extended_truth_hold_every_positive(coco: Truth, tmp_path: Path) -> None:

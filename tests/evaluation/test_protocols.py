@@ -10,13 +10,13 @@ import pytest
 
 import halation
 from halation._errors import InputError
-from halation.data import Truth, read, read_eccv
+from halation.data import Truth, open_dataset, read_eccv
 from halation.evaluation import PROTOCOLS, evaluate
 
 
 @pytest.fixture(scope="module")
 def coco(shared_data: Path) -> Truth:
-    return read(shared_data / "coco_eval")
+    return open_dataset(shared_data / "coco_eval").truth
 
 
 @pytest.fixture(scope="module")

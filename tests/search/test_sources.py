@@ -300,7 +300,8 @@ class TestRunsOnFeatures:
         (data / "features" / "images.txt").write_text("\n".join(f"p{n}.jpg" for n in range(16)))
         run = self._run(tmp_path / "run", "mine", (6, 0))
         found = embed(run, data, tmp_path / "emb").sides["images"]
-        images, _ = load(run).encode(load(run).open(data, "all"))
+        model = load(run)
+        images, _ = model.encode_dataset(model.open_dataset(data, "all"))
         assert found.gaussians().mean.allclose(images.mean, atol=1e-5)  # type: ignore[union-attr]
         assert found.gaussians().is_point
         record = next(found.records())

@@ -184,7 +184,7 @@ def test_a_picture_of_a_hundred_megapixels_is_refused_before_it_is_decoded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = client()
-    monkeypatch.setattr("halation.search.read_picture", lambda *_, **options: pytest.fail("the pixels were decoded"))
+    monkeypatch.setattr("halation.data.read_picture", lambda *_, **options: pytest.fail("the pixels were decoded"))
     for width, height in ((12_000, 9_000), (40_000, 20_000)):  # the second is beyond Pillow's own limit
         file = bomb(width, height)
         assert len(file) < 200_000

@@ -70,7 +70,7 @@ def _options(
     """Image-text retrieval where many answers are right: measure, compare, train, search."""
 
 
-Data = Annotated[Path, typer.Option(help="captions.jsonl, a COCO or Karpathy JSON, or a Flickr8k, COCO or CUB folder.")]
+Data = Annotated[Path, typer.Option(help="captions.jsonl, a COCO or Karpathy JSON, or a dataset's folder.")]
 Out = Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")]
 Shown = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
@@ -102,7 +102,7 @@ def evaluate(
     shown: Shown = Format.table,
 ) -> None:
     """Measure a score matrix, a trained run or two sets of embeddings with every metric of the field."""
-    from halation.data import read
+    from halation.data import open_dataset, recognise
     from halation.evaluation import evaluate as measure
     from halation.evaluation import named_protocol
 
@@ -112,10 +112,10 @@ def evaluate(
         raise InputError("--trec needs SCORES.npy")
     _writable(out)
     if scores is not None and scores.is_dir():
-        matrix, truth = _scores_of_run(scores, data, split or "test", captions_per_image)
+        matrix, truth = _scores_of_run(scores, data, recognise(data).resolve(split), captions_per_image)
     else:
         matrix = None if scores is None else _matrix(scores)
-        truth = read(data, split=split, captions_per_image=captions_per_image)
+        truth = open_dataset(data, split, captions_per_image=captions_per_image, pictures=False).truth
     truth = truth if protocol is None else named_protocol(protocol).prepare(truth)
     with progress_bar() as progress:
         report = measure(

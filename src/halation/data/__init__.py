@@ -32,12 +32,11 @@ if TYPE_CHECKING:
     from halation.data._jsonl import read_jsonl
     from halation.data._judgements import Judgements, read_flickr8k_judgements
     from halation.data._karpathy import read_karpathy
+    from halation.data._layouts import Layout, recognise
     from halation.data._loader import Items, Loader
     from halation.data._open import open_dataset
-    from halation.data._photos import Photos
-    from halation.data._pictures import PICTURE_SUFFIXES, UnreadablePicture, read_picture
+    from halation.data._pictures import PICTURE_SUFFIXES, Photos, UnreadablePicture, as_rgb, read_picture
     from halation.data._projection import Projection
-    from halation.data._read import read
     from halation.data._scenes_draw import draw_scenes
     from halation.data._scenes_files import Scenes, read_scenes, vagueness
     from halation.data._scenes_world import Object, Scene, true_of
@@ -56,6 +55,7 @@ __all__ = [
     "Findings",
     "Items",
     "Judgements",
+    "Layout",
     "Loader",
     "Object",
     "Photos",
@@ -67,12 +67,12 @@ __all__ = [
     "Tokens",
     "Truth",
     "UnreadablePicture",
+    "as_rgb",
     "cache_features",
     "check",
     "draw_scenes",
     "open_dataset",
     "open_features",
-    "read",
     "read_coco",
     "read_cub",
     "read_cxc",
@@ -84,6 +84,7 @@ __all__ = [
     "read_karpathy",
     "read_picture",
     "read_scenes",
+    "recognise",
     "trec_ids",
     "true_of",
     "vagueness",
@@ -105,9 +106,10 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Findings": "halation.data._findings",
             "Items": "halation.data._loader",
             "Judgements": "halation.data._judgements",
+            "Layout": "halation.data._layouts",
             "Loader": "halation.data._loader",
             "Object": "halation.data._scenes_world",
-            "Photos": "halation.data._photos",
+            "Photos": "halation.data._pictures",
             "Projection": "halation.data._projection",
             "Rows": "halation.data._features",
             "Scene": "halation.data._scenes_world",
@@ -116,12 +118,12 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Tokens": "halation.data._inputs",
             "Truth": "halation.data._truth",
             "UnreadablePicture": "halation.data._pictures",
+            "as_rgb": "halation.data._pictures",
             "cache_features": "halation.data._cache",
             "check": "halation.data._check",
             "draw_scenes": "halation.data._scenes_draw",
             "open_dataset": "halation.data._open",
             "open_features": "halation.data._feature_files",
-            "read": "halation.data._read",
             "read_coco": "halation.data._coco",
             "read_cub": "halation.data._cub",
             "read_cxc": "halation.data._extended",
@@ -133,6 +135,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "read_karpathy": "halation.data._karpathy",
             "read_picture": "halation.data._pictures",
             "read_scenes": "halation.data._scenes_files",
+            "recognise": "halation.data._layouts",
             "trec_ids": "halation.data._trec",
             "true_of": "halation.data._scenes_world",
             "vagueness": "halation.data._scenes_files",

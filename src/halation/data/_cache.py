@@ -6,9 +6,7 @@ import errno
 import hashlib
 import json
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import halation
+from halation._ahead import load_ahead
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.data._cache_files import Cache
@@ -26,13 +25,11 @@ from halation.data._feature_files import open_features
 from halation.data._features import FeatureStore
 from halation.data._inputs import Features
 from halation.data._layouts import recognise
-from halation.data._open import find_photos, photos_or_complaint
-from halation.data._photos import Photos, open_photo
+from halation.data._open import photos_of
+from halation.data._pictures import PICTURE_SUFFIXES, Photos, open_photo
 from halation.data._smaller import Smaller
 
 __all__ = ["cache_features"]
-
-_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 
 def cache_features(
@@ -120,27 +117,15 @@ def _decoded(
         pixels: Tensor = backbone.preprocess(open_photo(paths[row]))
         return pixels
 
-    pool = ThreadPoolExecutor(max(1, workers))
-    waiting: deque[tuple[range, list[Future[Tensor]]]] = deque()
-    try:
-        for block in [*blocks, None]:
-            if block is not None:
-                waiting.append((block, [pool.submit(load, row) for row in block]))
-            if block is None or len(waiting) > 1:
-                yield from (_sorted_out(*waiting.popleft()) for _ in range(min(1, len(waiting))))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _sorted_out(block: range, futures: list[Future[Tensor]]) -> tuple[int, list[int], list[Tensor], dict[int, str]]:
-    rows, pixels, corrupt = [], [], {}
-    for row, future in zip(block, futures, strict=True):
-        try:
-            pixels.append(future.result())
-            rows.append(row)
-        except InputError as error:
-            corrupt[row] = str(error)
-    return block.start, rows, pixels, corrupt
+    for block, futures in load_ahead(((block, block) for block in blocks), load, workers=workers):
+        rows, pixels, corrupt = [], [], {}
+        for row, future in zip(block, futures, strict=True):
+            try:
+                pixels.append(future.result())
+                rows.append(row)
+            except InputError as error:
+                corrupt[row] = str(error)
+        yield block.start, rows, pixels, corrupt
 
 
 def _halved(seen: Features, paths: Sequence[str]) -> dict[str, Any]:
@@ -172,28 +157,27 @@ def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[list[s
     except InputError:
         names, below = _all_below(root)
         return names, below, names
-    found: dict[str, Path] = {}
+    path_of: dict[str, Path] = {}
     learn: list[str] = []
     for split in layout.splits:
-        listing = layout.read(split)
-        if listing.files is None:
+        annotations = layout.read(split)
+        if annotations.files is None:
             raise InputError(f"{root} ({layout.name}) is made of features already; there are no pictures")
-        paths = find_photos(listing.files, layout.folders)
-        photos = photos_or_complaint(paths, listing, layout.folders, f"{layout.name}-{split}", needed=True)
+        photos = photos_of(annotations, layout, layout.title(split), needed=True)
         if photos is None:
             raise InputError(f"{root} ({layout.name}) has no pictures in {layout.folders[0]}; unpack them there")
-        called = [several[0] for several in listing.files]
-        found.update(zip(called, photos.paths, strict=True))
-        learn += called if split == "train" else []
-    return list(found), list(found.values()), learn or list(found)
+        names = [candidates[0] for candidates in annotations.files]
+        path_of.update(zip(names, photos.paths, strict=True))
+        learn += names if split == "train" else []
+    return list(path_of), list(path_of.values()), learn or list(path_of)
 
 
 def _all_below(root: Path) -> tuple[list[str], list[Path]]:
     if not root.is_dir():
         raise InputError(f"{root} is no folder; name the folder of a dataset or of pictures")
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES and path.is_file())
     if not paths:
-        raise InputError(f"{root} holds no picture ({', '.join(sorted(_SUFFIXES))})")
+        raise InputError(f"{root} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))})")
     return [path.relative_to(root).as_posix() for path in paths], paths
 
 

@@ -14,9 +14,9 @@ from halation._errors import HalationError, InputError
 from halation._progress import Progress, silent
 from halation.data._feature_files import META, NAMES, open_features
 from halation.data._findings import FeatureFindings, Findings, SplitFindings
-from halation.data._layouts import Layout, Listing, recognise
+from halation.data._layouts import Annotations, Layout, recognise
 from halation.data._open import find_photos, rows_of
-from halation.data._photos import open_photo
+from halation.data._pictures import open_photo
 
 __all__ = ["check"]
 
@@ -34,20 +34,21 @@ def check(folder: str | os.PathLike[str], *, decode: bool = True, progress: Prog
     except InputError as error:
         return Findings(str(root), None, problems=(str(error),))
     splits: list[SplitFindings] = []
-    listings: dict[str, Listing] = {}
+    annotated: dict[str, Annotations] = {}
     pictures: dict[str, dict[str, Path]] = {}
     for name in _to_check(layout):
         try:
-            listings[name] = layout.read(name)
+            part = layout.read(name)
+            found, pictures[name] = _split(name, part, layout, decode, progress)
         except HalationError as error:
             splits.append(SplitFindings(name, error=str(error)))
             continue
-        found, pictures[name] = _split(name, listings[name], layout, decode, progress)
+        annotated[name] = part
         splits.append(found)
     alike = _alike(pictures)
-    leaks = (*_twice_by_name(listings), *(group for group in alike if len({split for split, _ in group}) > 1))
+    leaks = (*_twice_by_name(annotated), *(group for group in alike if len({split for split, _ in group}) > 1))
     repeats = tuple(tuple(name for _, name in group) for group in alike if len({split for split, _ in group}) == 1)
-    found_features = tuple(_features(root, listings))
+    found_features = tuple(_features(layout.root, annotated))
     findings = Findings(str(root), layout.name, tuple(splits), found_features, repeats, leaks)
     return findings.with_problems(None if not layout.folders else str(layout.folders[0]))
 
@@ -57,9 +58,9 @@ def _to_check(layout: Layout) -> tuple[str, ...]:
 
 
 def _split(
-    name: str, listing: Listing, layout: Layout, decode: bool, progress: Progress
+    name: str, annotations: Annotations, layout: Layout, decode: bool, progress: Progress
 ) -> tuple[SplitFindings, dict[str, Path]]:
-    truth = listing.truth
+    truth = annotations.truth
     assert truth.captions is not None and truth.image_of is not None
     each = np.bincount(truth.image_of)
     empty = tuple(
@@ -67,7 +68,7 @@ def _split(
     )
     there: dict[str, Path] = {}
     missing: list[str] = []
-    for names, path in zip(listing.files or (), find_photos(listing.files or (), layout.folders), strict=True):
+    for names, path in zip(annotations.files or (), find_photos(annotations.files or (), layout.folders), strict=True):
         if path is None:
             missing.append(names[0])
         else:
@@ -82,7 +83,7 @@ def _split(
         missing=tuple(missing),
         unreadable=tuple(_unreadable(there, name, progress)) if decode else (),
         empty=empty,
-        has_features=listing.features is not None,
+        has_features=annotations.features is not None,
     )
     return found, there
 
@@ -102,12 +103,12 @@ def _unreadable(pictures: dict[str, Path], split: str, progress: Progress) -> It
                 yield why
 
 
-def _twice_by_name(listings: dict[str, Listing]) -> list[tuple[tuple[str, str], ...]]:
+def _twice_by_name(annotated: dict[str, Annotations]) -> list[tuple[tuple[str, str], ...]]:
     """Images that two splits list."""
     where: dict[str, list[tuple[str, str]]] = {}
-    for split, listing in listings.items():
-        if listing.features is None:  # rows of features are numbered anew in each split
-            for image in listing.truth.image_ids:
+    for split, part in annotated.items():
+        if part.features is None:  # rows of features are numbered anew in each split
+            for image in part.truth.image_ids:
                 where.setdefault(str(image), []).append((split, str(image)))
     return [tuple(places) for places in where.values() if len(places) > 1]
 
@@ -125,7 +126,7 @@ def _alike(pictures: dict[str, dict[str, Path]]) -> list[tuple[tuple[str, str], 
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def _features(root: Path, listings: dict[str, Listing]) -> Iterable[FeatureFindings]:
+def _features(root: Path, annotated: dict[str, Annotations]) -> Iterable[FeatureFindings]:
     for path in _feature_places(root):
         shown = path.relative_to(root).as_posix()
         try:
@@ -133,16 +134,16 @@ def _features(root: Path, listings: dict[str, Listing]) -> Iterable[FeatureFindi
         except HalationError as error:
             yield FeatureFindings(shown, error=str(error))
             continue
-        rows = {name: _rows_found(listing, store.names, len(store)) for name, listing in listings.items()}
-        lacking = {name: count for name, count in rows.items() if count < listings[name].truth.n_images}
+        rows = {name: _rows_found(annotations, store.names, len(store)) for name, annotations in annotated.items()}
+        lacking = {name: count for name, count in rows.items() if count < annotated[name].truth.n_images}
         what = f"pooled {store.pooled_dim}" + (f", {store.cells} cells of {store.local_dim}" if store.cells else "")
         yield FeatureFindings(shown, len(store), what, corrupt=len(store.corrupt), lacking=lacking)
 
 
-def _rows_found(listing: Listing, names: Sequence[str] | None, rows: int) -> int:
+def _rows_found(annotations: Annotations, names: Sequence[str] | None, rows: int) -> int:
     if names is None:
-        return listing.truth.n_images if rows == listing.truth.n_images else 0
-    return sum(row is not None for row in rows_of(listing, names))
+        return annotations.truth.n_images if rows == annotations.truth.n_images else 0
+    return sum(row is not None for row in rows_of(annotations, names))
 
 
 def _feature_places(root: Path) -> list[Path]:

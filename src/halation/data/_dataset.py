@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
-from halation.data._features import FeatureStore
-from halation.data._photos import Photos
+from halation.data._pictures import Photos
 from halation.data._truth import Truth
+
+if TYPE_CHECKING:
+    from halation.data._features import FeatureStore
 
 __all__ = ["Dataset"]
 
@@ -76,7 +79,7 @@ class Dataset:
     def first_captions(self, k: int) -> Dataset:
         """Every image with at most its first k captions: what fewer annotations would have been."""
         if k < 1:
-            raise InputError(f"captions per image is {k}; it must be 1 or more")
+            raise InputError(f"captions_per_image is {k}; it must be 1 or more")
         order = np.argsort(self.image_of, kind="stable")
         sizes = np.bincount(self.image_of)
         nth = np.empty_like(order)  # (n_captions,): which of its image's captions each is

@@ -1,89 +1,141 @@
-"""How datasets lie on disk: what a folder is, which splits it has, and one split as its annotations tell it."""
+"""The layouts of datasets: which one a folder or file has, its splits, and one split as its annotations describe it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halation._arrays import IntArray
 from halation._errors import InputError
-from halation._files import read_json, read_jsonl, read_lines
-from halation.data import _precomp, _scenes_files
+from halation._files import path_below, read_json, read_jsonl, read_lines
+from halation.data import _coco, _karpathy, _scenes_files
 from halation.data._cub import class_folders, read_cub
-from halation.data._features import FeatureStore
 from halation.data._flickr8k import TOKENS, read_flickr8k
 from halation.data._jsonl import read_jsonl as read_jsonl_truth
-from halation.data._karpathy import from_document, images_of_split
 from halation.data._truth import Truth
 
-__all__ = ["Layout", "Listing", "recognise", "resolve_split"]
+if TYPE_CHECKING:
+    from halation.data._features import FeatureStore
+
+__all__ = ["Annotations", "Layout", "recognise"]
 
 _KNOWN = (
     f"halation knows the folders of Flickr8k ({TOKENS}), Karpathy's dataset_*.json (COCO, Flickr30K), CUB (text_c10), "
-    "*_precomp (train_ims.npy, train_caps.txt), train.jsonl or captions.jsonl, and scenes that it drew"
+    "*_precomp (train_ims.npy, train_caps.txt), train.jsonl or captions.jsonl, and scenes that it drew; and the files "
+    ".jsonl, dataset_*.json and COCO's captions_*.json"
 )
-_FILE = ("file", "file_name", "filename", "image", "image_id")
+_FILE_KEYS = ("file", "file_name", "filename", "image", "image_id")
+_SPLIT_FILES = ("train", "dev", "val", "test", "restval")
+_WHOLE_FILES = ("karpathy_test5k.jsonl", "captions.jsonl")
+
+FileNames = tuple[tuple[str, ...], ...]  # for each image, the paths its picture may have below a folder
 
 
 @dataclass(frozen=True)
-class Listing:
+class Annotations:
     """One split before its pictures are looked for."""
 
     truth: Truth
-    files: tuple[tuple[str, ...], ...] | None = None  # for each image where its picture may lie, below a folder
+    read_files: Callable[[], FileNames] | None = None  # None: there are no pictures
     labels: IntArray | None = None
     features: FeatureStore | None = None  # where the layout is made of them
+
+    @cached_property
+    def files(self) -> FileNames | None:
+        """For each image the paths its picture may have; an InputError where one leaves the dataset's folder."""
+        return None if self.read_files is None else self.read_files()
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a folder is."""
+    """What a folder or file is.
+
+    splits    the dataset's names for its parts; ("all",) where it is not split
+    read      the annotations of one split
+    folders   where pictures may be
+    usual     the split to measure when none is named
+    aliases   other names for splits
+    """
 
     name: str
+    path: Path
     splits: tuple[str, ...]
-    read: Callable[[str], Listing]
-    folders: tuple[Path, ...] = field(default=())  # where pictures may lie
+    read: Callable[[str], Annotations]
+    folders: tuple[Path, ...] = ()
+    usual: str = "test"
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Path:
+        """The folder of the dataset."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def resolve(self, split: str | None) -> str:
+        """The dataset's own name for a split; the usual test part without one.
+
+        "dev", "val" and "validation" are the same; "train+restval" joins two splits.
+        """
+        if split is None and self.usual not in self.splits:
+            raise InputError(f"{self.path} ({self.name}) has no split {self.usual!r}; name one of {self._listed()}")
+        parts = (self.usual if split is None else split).split("+")
+        return "+".join(dict.fromkeys(self._resolve(part) for part in parts))
+
+    def _resolve(self, split: str) -> str:
+        same = ("dev", "val", "validation")
+        names = (split, *same) if split in same else (split,)
+        if present := [name for name in names if name in self.splits]:
+            return present[0]
+        if split not in self.aliases:
+            raise InputError(f"{self.path} ({self.name}) has no split {split!r}; it has {self._listed()}")
+        return self.aliases[split]
+
+    def _listed(self) -> str:
+        return ", ".join(self.splits)
+
+    def title(self, split: str) -> str:
+        """A name of one split, for people: "flickr8k-test"."""
+        return self.name if self.splits == ("all",) else f"{self.name}-{split}"
 
 
-def recognise(folder: Path) -> Layout:
-    """The layout of a dataset's folder, by what is in it."""
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; name the folder that holds the dataset")
-    for known in (_scenes, _flickr8k, _karpathy, _cub, _precomputed, _jsonl):
+def recognise(path: Path) -> Layout:
+    """The layout of a dataset's folder or file, by what is in it; an InputError lists what is known."""
+    if path.is_dir():
+        return _recognise_folder(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; name the folder or file that holds the dataset")
+    if path.suffix == ".jsonl":
+        return _jsonl_whole(path, path.stem)
+    if path.suffix == ".json":
+        return _json(path, path)
+    hint = f"name its folder, {path.parent}" if path.name == TOKENS else _KNOWN
+    raise InputError(f"{path} is not recognised; {hint}")
+
+
+def _recognise_folder(folder: Path) -> Layout:
+    for known in (_scenes, _flickr8k, _karpathy_folder, _cub, _precomputed, _jsonl_folder):
         layout = known(folder)
         if layout is not None:
             return layout
-    inside = ", ".join(sorted(file.name for file in folder.iterdir())[:5]) or "nothing"
-    raise InputError(f"{folder} is not recognised (it holds {inside}); {_KNOWN}")
-
-
-def resolve_split(layout: Layout, split: str, folder: Path) -> str:
-    """The layout's own name for a split: "dev" and "val" are the same; "train+restval" joins two of Karpathy's."""
-    alias = {"dev": "val", "val": "dev", "validation": "val"}
-    names = []
-    for part in split.split("+"):
-        tried = [part, alias.get(part, part), alias.get(alias.get(part, part), part)]
-        name = next((name for name in tried if name in layout.splits), None)
-        if name is None:
-            raise InputError(f"{folder} ({layout.name}) has no split {part!r}; it has {', '.join(layout.splits)}")
-        names.append(name)
-    return "+".join(names)
+    contents = ", ".join(sorted(file.name for file in folder.iterdir())[:5]) or "nothing"
+    raise InputError(f"{folder} is not recognised (it holds {contents}); {_KNOWN}")
 
 
 def _scenes(root: Path) -> Layout | None:
     splits = _scenes_files.splits(root)
 
-    def read(split: str) -> Listing:
+    def read(split: str) -> Annotations:
         scenes = _scenes_files.read_scenes(root, split)
-        names = tuple((inside(name, str(root / _scenes_files.file_of(split))),) for name in scenes.images)
-        return Listing(scenes.truth(annotated=split == "train"), names)
+        source = str(root / _scenes_files.file_of(split))
+        truth = scenes.truth(annotated=split == "train")
+        return Annotations(truth, lambda: tuple((path_below(name, source),) for name in scenes.images))
 
-    return Layout("scenes", splits, read, (root / "images",)) if splits else None
+    return Layout("scenes", root, splits, read, (root / "images",)) if splits else None
 
 
 def _flickr8k(root: Path) -> Layout | None:
@@ -91,42 +143,70 @@ def _flickr8k(root: Path) -> Layout | None:
         return None
     present = tuple(name for name in ("train", "dev", "test") if (root / f"Flickr_8k.{name}Images.txt").is_file())
 
-    def read(split: str) -> Listing:
-        chosen = root / f"Flickr_8k.{split}Images.txt"
-        if split in present and not any(True for _ in read_lines(chosen)):
-            raise InputError(f"{chosen} lists no image; was it written completely?")
+    def read(split: str) -> Annotations:
+        images = root / f"Flickr_8k.{split}Images.txt"
+        if split in present and not any(True for _ in read_lines(images)):
+            raise InputError(f"{images} lists no image; was it written completely?")
         truth = read_flickr8k(root, split)
-        return Listing(truth, tuple((inside(str(name), str(root / TOKENS)),) for name in truth.image_ids))
-
-    return Layout("flickr8k", (*present, "all"), read, _below(root, "images", "Flicker8k_Dataset", "Flickr8k_Dataset"))
-
-
-def _karpathy(root: Path) -> Layout | None:
-    files = sorted(root.glob("dataset_*.json"))
-    if not files:
-        return None
-    if len(files) > 1:
-        raise InputError(f"{root} holds {', '.join(file.name for file in files)}; keep one of them in a folder")
-    path, document = str(files[0]), read_json(files[0])
-    images = document.get("images", []) if isinstance(document, dict) else []
-    splits = dict.fromkeys(str(image.get("split")) for image in images if isinstance(image, dict))
-
-    def read(split: str) -> Listing:
-        truth = from_document(document, path, split, None)
-        return Listing(
-            truth, tuple(_karpathy_file(image, place) for place, image in images_of_split(document, path, split))
+        return Annotations(
+            truth, lambda: tuple((path_below(str(name), str(root / TOKENS)),) for name in truth.image_ids)
         )
 
-    name = str(document.get("dataset", files[0].stem.removeprefix("dataset_"))) if isinstance(document, dict) else ""
-    folders = _below(root, "images", "", f"{name}-images", f"{name}_images")
-    return Layout(name, tuple(splits), read, folders)
+    folders = _below(root, "images", "Flicker8k_Dataset", "Flickr8k_Dataset")
+    return Layout("flickr8k", root, (*present, "all"), read, folders)
 
 
-def _karpathy_file(image: dict[str, Any], place: str) -> tuple[str, ...]:
-    if not isinstance(image.get("filename"), str):
-        raise InputError(f'{place}: "filename" is {image.get("filename")!r}; it names the picture')
-    name, folder = image["filename"], image.get("filepath")
-    return (inside(f"{folder}/{name}", place), name) if isinstance(folder, str) else (inside(name, place),)
+def _karpathy_folder(root: Path) -> Layout | None:
+    files = sorted(root.glob("dataset_*.json"))
+    if len(files) > 1:
+        raise InputError(f"{root} holds {', '.join(file.name for file in files)}; name the file to read")
+    return _json(files[0], root) if files else None
+
+
+def _json(file: Path, path: Path) -> Layout:
+    """Karpathy's or COCO's JSON; `path` is what was named, the file or its folder."""
+    document = read_json(file)
+    images = document.get("images") if isinstance(document, dict) else None
+    if isinstance(images, list) and images and isinstance(images[0], dict) and "sentences" in images[0]:
+        return _karpathy_layout(document, file, path)
+    if isinstance(images, list) and "annotations" in document:
+        return _coco_layout(document, file, path)
+    raise InputError(f"{file} is neither Karpathy's nor COCO's captions; {_KNOWN}")
+
+
+def _karpathy_layout(document: dict[str, Any], file: Path, path: Path) -> Layout:
+    splits = dict.fromkeys(str(image.get("split")) for image in document["images"] if isinstance(image, dict))
+
+    def read(split: str) -> Annotations:
+        images = _karpathy.images_of_split(document, str(file), split)
+        truth = _karpathy.from_document(document, str(file), split, None)
+        return Annotations(truth, lambda: tuple(_karpathy_file(image, source) for source, image in images))
+
+    name = str(document.get("dataset", file.stem.removeprefix("dataset_")))
+    folders = _below(file.parent, "images", "", f"{name}-images", f"{name}_images")
+    return Layout(name, path, tuple(splits), read, folders)
+
+
+def _karpathy_file(image: dict[str, Any], source: str) -> tuple[str, ...]:
+    name, folder = image.get("filename"), image.get("filepath")
+    if not isinstance(name, str):
+        raise InputError(f'{source}: "filename" is {name!r}; it names the picture')
+    return (path_below(f"{folder}/{name}", source), name) if isinstance(folder, str) else (path_below(name, source),)
+
+
+def _coco_layout(document: dict[str, Any], file: Path, path: Path) -> Layout:
+    """An official captions file, whole; its pictures are in a folder of its year."""
+
+    def read(split: str) -> Annotations:
+        truth = _coco.from_document([(document, str(file))], None, [])
+        names = [image.get("file_name") for image in document["images"]]
+        if not all(isinstance(name, str) for name in names):
+            return Annotations(truth)
+        source = f'{file} "file_name"'
+        return Annotations(truth, lambda: tuple((path_below(name, source),) for name in names))
+
+    part = file.stem.removeprefix("captions_")
+    return Layout(file.stem, path, ("all",), read, _below(file.parent, "images", "", part, f"../{part}"), "all")
 
 
 def _cub(root: Path) -> Layout | None:
@@ -134,78 +214,86 @@ def _cub(root: Path) -> Layout | None:
         return None
     lists = {name: root / f"{old}classes.txt" for name, old in (("train", "train"), ("dev", "val"), ("test", "test"))}
     listed = {name: path for name, path in lists.items() if path.is_file()}
-    usual = {"train": "seen", "test": "unseen"}
+    standard = {"train": "seen", "test": "unseen"}
 
-    def read(split: str) -> Listing:
-        if split in listed:
-            truth = read_cub(root, classes=listed[split]).replace(name=f"cub-{split}")
-        else:
-            truth = read_cub(root, usual.get(split, split))
+    def read(split: str) -> Annotations:
+        truth = read_cub(root, "all" if split in listed else standard.get(split, split), classes=listed.get(split))
         labels = np.array([int(str(name)[:3]) for name in truth.image_ids])
-        return Listing(truth, tuple((str(name),) for name in truth.image_ids), labels)
+        return Annotations(truth, lambda: tuple((str(name),) for name in truth.image_ids), labels)
 
     splits = dict.fromkeys([*listed, "train", "test", "seen", "unseen", "all"])
     folders = _below(root, "images", "CUB_200_2011/images", "../images", "../CUB_200_2011/images")
-    return Layout("cub", tuple(splits), read, folders)
+    return Layout("cub", root, tuple(splits), read, folders, "test" if "test" in listed else "unseen")
 
 
 def _precomputed(root: Path) -> Layout | None:
+    if not any(root.glob("*_ims.npy")):
+        return None
+    from halation.data import _precomp  # here: features load torch, which captions alone do not need
+
     splits = _precomp.splits(root)
 
-    def read(split: str) -> Listing:
+    def read(split: str) -> Annotations:
         truth, features = _precomp.read_precomp(root, split)
-        return Listing(truth, features=features)
+        return Annotations(truth, features=features)
 
-    return Layout(root.name, splits, read) if splits else None
+    return Layout(root.name, root, splits, read) if splits else None
 
 
-def _jsonl(root: Path) -> Layout | None:
-    whole = root / "captions.jsonl"
-    known = ("train", "dev", "val", "test", "restval")
-    files = {name: root / f"{name}.jsonl" for name in known if (root / f"{name}.jsonl").is_file()}
-    if files:
-        folders = _below(root, "images", "", "flickr30k-images", "flickr30k_images")
-        return Layout(root.name, tuple(files), lambda split: _jsonl_listing(files, split), folders)
-    if not whole.is_file():
-        return None
-    rows = list(read_jsonl(whole))
-    marked = dict.fromkeys(str(row["split"]) for _, row in rows if "split" in row)
-    if marked and (bare := next((number for number, row in rows if "split" not in row), None)):
-        raise InputError(f'{whole} line {bare}: no "split", which other lines have; give every line one, or none')
+def _jsonl_folder(root: Path) -> Layout | None:
+    files = {name: root / f"{name}.jsonl" for name in _SPLIT_FILES if (root / f"{name}.jsonl").is_file()}
+    if not files:
+        whole = next((root / name for name in _WHOLE_FILES if (root / name).is_file()), None)
+        return None if whole is None else _jsonl_whole(whole, root.name, root)
 
-    def read(split: str) -> Listing:
-        listing = Listing(read_jsonl_truth(whole), _jsonl_files(whole))
-        if split == "all" or listing.files is None:
-            return listing
+    def read(split: str) -> Annotations:
+        if "+" in split:
+            raise InputError(f"{split!r} joins splits that are files of their own; put their lines into one file")
+        return Annotations(read_jsonl_truth(files[split]), lambda: _jsonl_files(files[split]))
+
+    folders = _below(root, "images", "", "flickr30k-images", "flickr30k_images")
+    return Layout(root.name, root, tuple(files), read, folders)
+
+
+def _jsonl_whole(file: Path, name: str, path: Path | None = None) -> Layout:
+    """One JSON Lines file, with a "split" in each line or without splits; its name may say which split it is."""
+    splits = [row.get("split") for _, row in read_jsonl(file)]
+    marked = tuple(dict.fromkeys(str(split) for split in splits if split is not None))
+    if marked and None in splits:
+        number = next(number for number, row in read_jsonl(file) if row.get("split") is None)
+        raise InputError(f'{file} line {number}: no "split", which other lines have; give every line one, or none')
+
+    def read(split: str) -> Annotations:
+        truth = read_jsonl_truth(file)
+        if split == "all":
+            return Annotations(truth, lambda: _jsonl_files(file))
         wanted = set(split.split("+"))
-        kept = [place for place, (_, row) in enumerate(rows) if row["split"] in wanted]
-        return Listing(listing.truth.subset(kept), tuple(listing.files[place] for place in kept))
+        rows = [row for row, name in enumerate(splits) if str(name) in wanted]
 
-    return Layout(root.name, (*marked, "all"), read, _below(root, "images", ""))
+        def files() -> FileNames:
+            names = _jsonl_files(file)
+            return tuple(names[row] for row in rows)
+
+        return Annotations(truth.subset(rows), files)
+
+    aliases = {} if marked else dict.fromkeys(_words(file.stem.lower()), "all")
+    folders = _below(file.parent, "images", "")
+    usual = "test" if marked else "all"
+    return Layout(name, path or file, tuple(dict.fromkeys((*marked, "all"))), read, folders, usual, aliases)
 
 
-def _jsonl_listing(files: dict[str, Path], split: str) -> Listing:
-    if "+" in split:
-        raise InputError(f"{split!r} joins splits that are files of their own; put their lines into one file")
-    return Listing(read_jsonl_truth(files[split]), _jsonl_files(files[split]))
+def _words(stem: str) -> set[str]:
+    """What a file's name may call its split: itself, its words, and these without a size ("test" of test5k)."""
+    words = re.findall(r"[^\W_]+", stem)
+    return {stem, *words, *(re.split(r"\d", word)[0] for word in words)} - {""}
 
 
-def _jsonl_files(path: Path) -> tuple[tuple[str, ...], ...]:
+def _jsonl_files(file: Path) -> FileNames:
     names = []
-    for number, row in read_jsonl(path):
-        name = next((row[key] for key in _FILE if row.get(key) is not None), None)
-        if not isinstance(name, str):
-            names.append((str(name),))
-            continue
-        names.append((inside(name, f"{path} line {number}"),))
+    for number, row in read_jsonl(file):
+        name = next((row[key] for key in _FILE_KEYS if row.get(key) is not None), None)
+        names.append((path_below(name, f"{file} line {number}") if isinstance(name, str) else str(name),))
     return tuple(names)
-
-
-def inside(name: str, place: str) -> str:
-    """A file name that stays below the dataset's folder, whoever wrote the annotations."""
-    if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
-        raise InputError(f"{place}: {name!r} leaves the dataset's folder; name files below it")
-    return name
 
 
 def _below(root: Path, *names: str) -> tuple[Path, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from halation._ahead import load_ahead
 from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
 from halation.data._batches import Batch, Batches
@@ -75,8 +75,8 @@ class Loader:
         if self._preprocess is None:
             assert self.dataset.features is not None
             return self.dataset.features.rows(wanted)
-        with ThreadPoolExecutor(self._workers) as pool:
-            return self._collect(wanted, self._request(wanted, pool))
+        ((_, images),) = self._loaded([(wanted, None)])
+        return images
 
     def tokens(self, index: Array) -> Tokens:
         """Tokens of some captions, no wider than the longest of them."""
@@ -105,26 +105,17 @@ class Loader:
         return (self.tokens(index) for index in _ranges(self.dataset.n_captions, batch_size))
 
     def _loaded(self, wanted: Iterable[tuple[IntArray, Any]]) -> Iterator[tuple[Any, Features | Tensor]]:
-        """(what came along, images) for each (indices, what comes along), decoded ahead."""
+        """(label, images) for each (indices, label), decoded ahead."""
         if self._preprocess is None:
-            yield from ((along, self.images(index)) for index, along in wanted)
+            yield from ((label, self.images(index)) for index, label in wanted)
             return
-        pool = ThreadPoolExecutor(self._workers)
-        waiting: deque[tuple[IntArray, Any, dict[int, Future[Tensor]]]] = deque()
-        try:
-            for index, along in wanted:
-                waiting.append((index, along, self._request(index, pool)))
-                if len(waiting) > self._ahead:
-                    first, came, futures = waiting.popleft()
-                    yield came, self._collect(first, futures)
-            while waiting:
-                first, came, futures = waiting.popleft()
-                yield came, self._collect(first, futures)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        batches = ((index, label, self._not_kept(index)) for index, label in wanted)
+        jobs = ((batch, batch[2]) for batch in batches)
+        for (index, label, fresh), futures in load_ahead(jobs, self._pixels, workers=self._workers, ahead=self._ahead):
+            yield label, self._collect(index, dict(zip(fresh, futures, strict=True)))
 
-    def _request(self, index: IntArray, pool: Executor) -> dict[int, Future[Tensor]]:
-        return {int(image): pool.submit(self._pixels, int(image)) for image in set(index[~self._have[index]].tolist())}
+    def _not_kept(self, index: IntArray) -> list[int]:
+        return list(dict.fromkeys(index[~self._have[index]].tolist()))
 
     def _pixels(self, image: int) -> Tensor:
         assert self.dataset.photos is not None and self._preprocess is not None

@@ -1,32 +1,83 @@
-"""Pictures of strangers: decoded within limits, whatever the file claims to be."""
+"""Pictures: the files of a dataset, and files of strangers, which are decoded within limits."""
 
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from halation._arrays import Array, as_indices
 from halation._errors import InputError
-from halation.data._photos import BROKEN, as_rgb
 
-__all__ = ["MAX_PIXELS", "PICTURE_SUFFIXES", "UnreadablePicture", "read_picture"]
-
-MAX_PIXELS = 64_000_000
-"""Above this a picture is decoded smaller (JPEG can), or refused: decoding takes 3 bytes a pixel and more."""
+__all__ = ["PICTURE_SUFFIXES", "Photos", "UnreadablePicture", "as_rgb", "open_photo", "read_picture"]
 
 PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
+"""The endings of files that are taken for pictures, in lower case."""
 
+MAX_PIXELS = 64_000_000  # above this a picture is decoded smaller (JPEG can), or refused: 3 bytes a pixel and more
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # no PostScript, no video, nothing that runs
+_DECODER_ERRORS = (
+    UnidentifiedImageError, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError,
+    struct.error,
+)  # fmt: skip
 
 
 class UnreadablePicture(InputError):
-    """The decoder rejects these bytes, today and tomorrow; what else goes wrong (rights, disks, memory) may pass."""
+    """The decoder rejects these bytes, today and tomorrow; other errors (rights, disks, memory) may pass."""
 
 
-def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = MAX_PIXELS) -> Image.Image:
-    """An upright RGB picture; an InputError says what is wrong with a file that is none, or that is too large.
+class Photos:
+    """The image files of a dataset, one per image: `photos[i]` opens the i-th as an upright RGB picture.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "grey.png"
+    >>> Image.new("L", (4, 3), 128).save(path)
+    >>> Photos([path])[0].getpixel((0, 0))
+    (128, 128, 128)
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return open_photo(self.paths[index])
+
+    def take(self, index: Array) -> Photos:
+        """The photos at these indices, in this order."""
+        return Photos([self.paths[row] for row in as_indices(index, len(self), "photos")])
+
+    def __repr__(self) -> str:
+        return f"Photos({len(self):,} files)"
+
+
+def open_photo(path: Path) -> Image.Image:
+    """A dataset's picture, upright as EXIF says, in RGB: transparency laid on white, 16 bits cut to 8."""
+    try:
+        with Image.open(path) as image:
+            return as_rgb(ImageOps.exif_transpose(image))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; was the dataset unpacked completely?") from None
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{path} is too large a picture ({error}); make it smaller") from None
+    except _DECODER_ERRORS as error:
+        raise InputError(
+            f"{path} is not a readable picture ({error}); fetch it again, or leave it out "
+            "(halation data check lists such pictures)"
+        ) from None
+
+
+def read_picture(source: Path | bytes, name: str | None = None, *, limit: int | None = None) -> Image.Image:
+    """An upright RGB picture from a file or its bytes; an InputError says why it cannot be read, or is too large.
+
+    name    what errors call the picture; None = its path
+    limit   pixels; None = 64 million
 
     The size is looked at before anything is decoded. A JPEG above the limit is decoded at a half, a quarter or an
     eighth of its size, which its format allows without the memory for the whole.
@@ -36,52 +87,63 @@ def read_picture(source: Path | bytes, name: str | None = None, *, limit: int = 
     ...
     halation.data._pictures.UnreadablePicture: a.jpg is not a readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF); ...
     """
-    called = name or (str(source) if isinstance(source, Path) else "the picture")
+    title = name or (str(source) if isinstance(source, Path) else "the picture")
     try:
-        _leave_size_to_us()
+        _ignore_size_warnings()
         image = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=_FORMATS)
         with image:
-            _within(image, limit, called)
+            _shrink_to(image, MAX_PIXELS if limit is None else limit, title)
             return as_rgb(ImageOps.exif_transpose(image))
     except FileNotFoundError:
-        raise InputError(f"{called} does not exist") from None
+        raise InputError(f"{title} does not exist") from None
     except PermissionError:
-        raise InputError(f"{called} may not be read by this user") from None
+        raise InputError(f"{title} may not be read by this user") from None
     except Image.DecompressionBombError:
-        raise UnreadablePicture(f"{called} has more pixels than can be decoded safely; make it smaller") from None
+        raise UnreadablePicture(f"{title} has more pixels than can be decoded safely; make it smaller") from None
     except InputError:
         raise
     except MemoryError:
-        raise InputError(f"{called} needs more memory than there is; make it smaller") from None
-    except BROKEN as error:
+        raise InputError(f"{title} needs more memory than there is; make it smaller") from None
+    except _DECODER_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Pillow's own have no number
-            raise InputError(f"{called} could not be read ({error.strerror}); try again") from None
-        why = "" if isinstance(error, UnidentifiedImageError) else f": {str(error).splitlines()[0][:120]}"
+            raise InputError(f"{title} could not be read ({error.strerror}); try again") from None
+        reason = "" if isinstance(error, UnidentifiedImageError) else f": {str(error).splitlines()[0][:120]}"
         raise UnreadablePicture(
-            f"{called} is not a readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF{why}); fetch it again, or leave "
+            f"{title} is not a readable picture (JPEG, PNG, WebP, BMP, GIF or TIFF{reason}); fetch it again, or leave "
             "it out"
         ) from None
 
 
-def _leave_size_to_us() -> None:
-    """No warning of Pillow's about large pictures: the limit here is below, and says what to do.
+def as_rgb(image: Image.Image) -> Image.Image:
+    """The picture in RGB: transparency laid on white, 16 bits cut to 8."""
+    if image.mode.startswith("I"):  # 16 bits a pixel: convert() would clip all above 255 to white
+        image = image.convert("I").point(lambda value: value / 256).convert("L")
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        white.alpha_composite(image.convert("RGBA"))
+        image = white
+    return image.convert("RGB")
+
+
+def _ignore_size_warnings() -> None:
+    """Silence Pillow's warnings about large pictures: the limit here is below theirs, and its error has a remedy.
 
     For good: `warnings.catch_warnings` is for one thread, and of two that decode the later one would put back the
-    filters of the earlier one's inside.
+    filters that the earlier one had set.
     """
     if ("ignore", None, Image.DecompressionBombWarning, None, 0) not in warnings.filters:
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
 
 
-def _within(image: Image.Image, limit: int, called: str) -> None:
+def _shrink_to(image: Image.Image, limit: int, title: str) -> None:
     width, height = image.size
     if width * height <= limit:
         return
-    said = f"{called} has {width} × {height} = {width * height / 1e6:.0f} million pixels"
+    size = f"{width} × {height} = {width * height / 1e6:.0f} million pixels"
     if image.format in ("JPEG", "MPO"):
         for scale in (2, 4, 8):
             if width * height <= limit * scale**2:
                 image.draft(None, (width // scale, height // scale))
                 break
     if image.size[0] * image.size[1] > limit:
-        raise UnreadablePicture(f"{said}; at most {limit / 1e6:.0f} million are decoded: make it smaller")
+        raise UnreadablePicture(f"{title} has {size}; at most {limit / 1e6:.0f} million are decoded: make it smaller")

@@ -57,7 +57,7 @@ def evaluate(
     (100.0, 66.66666666666666, 75.0)
     """
     if not isinstance(truth, Truth):
-        raise InputError("evaluate needs a truth: Truth.from_captions(captions, image_of), or halation.data.read(path)")
+        raise InputError("evaluate needs a truth: Truth.from_captions(captions, image_of), or open_dataset(path).truth")
     check_draws(resamples, seed, least=0)
     metrics = [metrics] if isinstance(metrics, str) else metrics
     source = _source(scores, images, captions, similarity)

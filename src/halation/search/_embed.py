@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from halation._ahead import load_ahead
 from halation._errors import InputError
 from halation._parallel import threads
 from halation._progress import Progress, silent
@@ -161,16 +161,8 @@ def _decoded(batches: Sequence[Sequence[Entry]], source: Source, model: Model, w
         assert entry.place is not None
         return model.preprocess(read_picture(read_place(source.roots, entry.place), entry.id))
 
-    pool = ThreadPoolExecutor(workers)
-    waiting: deque[tuple[Sequence[Entry], list[Future[Tensor]]]] = deque()
-    try:
-        for batch in [*batches, None]:
-            if batch is not None:
-                waiting.append((batch, [pool.submit(load, entry) for entry in batch]))
-            if waiting and (batch is None or len(waiting) > 1):
-                yield _sorted_out(*waiting.popleft())
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    for batch, futures in load_ahead(((batch, batch) for batch in batches), load, workers=workers):
+        yield _sorted_out(batch, futures)
 
 
 def _sorted_out(batch: Sequence[Entry], futures: Sequence[Future[Tensor]]) -> Decoded:

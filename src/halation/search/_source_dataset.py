@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from halation._errors import InputError
-from halation.data import Dataset, FeatureStore, open_dataset
-from halation.data._layouts import recognise, resolve_split
+from halation.data import Dataset, FeatureStore, open_dataset, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, plain, stamp_of, stamp_of_file
@@ -19,8 +18,8 @@ __all__ = ["dataset_source"]
 def dataset_source(folder: Path, model: Model, split: str | None) -> Source:
     """All splits, or one. A run trained on features takes the dataset's own features where it has them."""
     layout = recognise(folder)
-    every = ["all"] if "all" in layout.splits else list(dict.fromkeys(layout.splits))
-    splits = every if split is None else [resolve_split(layout, split, folder)]
+    every = ["all"] if "all" in layout.splits else list(layout.splits)
+    splits = every if split is None else [layout.resolve(split)]
     roots: list[Path] = [Path(os.path.realpath(folder))]
     entries: dict[Side, dict[str, Entry]] = {"images": {}, "captions": {}}
     stores, notes = [], []

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from halation._errors import InputError
+from halation._files import path_below
 from halation.data import PICTURE_SUFFIXES
-from halation.data._layouts import inside
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of
 
@@ -90,7 +90,7 @@ def _take(
         if member.issym() or member.islnk():
             raise InputError(f"{member.name} is a link; links are not followed")
         return
-    inside(member.name, "a member")
+    path_below(member.name, "a member")
     if plain(member.name) != member.name:
         raise InputError(f"{plain(member.name)}: its name is not UTF-8; rename it")
     stem, suffix = os.path.splitext(last)  # noqa: PTH122

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from halation._errors import InputError, one_of
-from halation._files import read_jsonl, read_lines
-from halation.data import PICTURE_SUFFIXES
-from halation.data._layouts import inside, recognise
+from halation._files import path_below, read_jsonl, read_lines
+from halation.data import PICTURE_SUFFIXES, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of, stamp_of_file, unique
@@ -160,7 +159,7 @@ def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Pa
         path = Path(name)
         below = Path(os.path.realpath(path)).relative_to(top).as_posix()
     else:
-        below = inside(name, place)
+        below = path_below(name, place)
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
     return Entry(called, stamp_of_file(path), said, PictureLocation(0, below))

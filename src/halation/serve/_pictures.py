@@ -122,7 +122,7 @@ def _opened(data: bytes) -> Image.Image:
 
 def _read(data: bytes, max_pixels: int) -> Image.Image:
     """As every other picture is read, so that the same file finds the same here and at the prompt."""
-    from halation.data import read_picture  # here: it loads torch, which an application over another search spares
+    from halation.data import read_picture  # here: an application over another search may need no picture
 
     try:
         return read_picture(data, "this file", limit=max_pixels)
@@ -142,7 +142,7 @@ def _reduced(picture: Image.Image) -> Image.Image:
 
 def _loaded(image: Image.Image) -> Image.Image:
     """Upright and RGB, from what is open already (and may be decoded at a fraction of its size)."""
-    from halation.data._photos import as_rgb
+    from halation.data import as_rgb
 
     try:
         return as_rgb(ImageOps.exif_transpose(image))

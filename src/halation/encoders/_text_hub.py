@@ -13,7 +13,7 @@ from halation._errors import InputError, MissingExtra, one_of
 from halation.data import Features, Tokens
 from halation.encoders._frozen import Freezable
 from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
-from halation.semantics._minilm import _weights_folder
+from halation.semantics import MiniLM
 
 __all__ = ["HubText", "MiniLMText"]
 
@@ -105,7 +105,7 @@ class MiniLMText(HubText):
 
     def __init__(self, *, trainable: bool = True) -> None:
         try:
-            folder = _weights_folder()
+            folder = MiniLM.weights_folder()
             hub("MiniLMText", "pretrained")
         except MissingExtra:
             raise MissingExtra("MiniLMText", "pretrained") from None

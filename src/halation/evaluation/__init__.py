@@ -10,20 +10,25 @@ if TYPE_CHECKING:
     from halation.evaluation._compare import Comparison, Difference, compare
     from halation.evaluation._evaluate import evaluate
     from halation.evaluation._protocols import PROTOCOLS, Protocol, named_protocol
-    from halation.evaluation._report import Report, Results
+    from halation.evaluation._report import DIRECTIONS, Report, Results, is_rank
+    from halation.evaluation._resample import Queries, bootstrap
     from halation.evaluation._sources import Rankings
     from halation.evaluation._trec import write_run
 
 __all__ = [
+    "DIRECTIONS",
     "PROTOCOLS",
     "Comparison",
     "Difference",
     "Protocol",
+    "Queries",
     "Rankings",
     "Report",
     "Results",
+    "bootstrap",
     "compare",
     "evaluate",
+    "is_rank",
     "named_protocol",
     "write_run",
 ]
@@ -32,15 +37,19 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "DIRECTIONS": "halation.evaluation._report",
             "PROTOCOLS": "halation.evaluation._protocols",
             "Comparison": "halation.evaluation._compare",
             "Difference": "halation.evaluation._compare",
             "Protocol": "halation.evaluation._protocols",
+            "Queries": "halation.evaluation._resample",
             "Rankings": "halation.evaluation._sources",
             "Report": "halation.evaluation._report",
             "Results": "halation.evaluation._report",
+            "bootstrap": "halation.evaluation._resample",
             "compare": "halation.evaluation._compare",
             "evaluate": "halation.evaluation._evaluate",
+            "is_rank": "halation.evaluation._report",
             "named_protocol": "halation.evaluation._protocols",
             "write_run": "halation.evaluation._trec",
         },

@@ -16,7 +16,7 @@ from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.evaluation._evaluate import check_draws
-from halation.evaluation._report import Report, is_count, is_derived
+from halation.evaluation._report import Report, is_derived, is_rank
 from halation.evaluation._resample import (
     bootstrap,
     bootstrap_median,
@@ -133,14 +133,14 @@ def _compare_direction(
     _check_same_relevance(a, b)
     ours, theirs = a.per_query[direction], b.per_query[direction]
     shared = [metric for metric in ours if metric in theirs and not is_derived(metric)]
-    means = [metric for metric in shared if not is_count(metric)]
+    means = [metric for metric in shared if not is_rank(metric)]
     low, high, p = np.empty((3, len(means)))
     if means:
         old, new = (np.stack([columns[metric] for metric in means], axis=1) for columns in (ours, theirs))
         low, high = 100 * np.nanpercentile(bootstrap(new - old, queries, resamples, seed), (2.5, 97.5), axis=0)
         p = randomisation_test(old, new, queries, resamples, seed + 1)
     figures = {metric: (float(low[k]), float(high[k]), float(p[k])) for k, metric in enumerate(means)}
-    for metric in filter(is_count, shared):
+    for metric in filter(is_rank, shared):
         draws = [bootstrap_median(columns[metric], queries, resamples, seed) for columns in (ours, theirs)]
         ends = np.nanpercentile(draws[1] - draws[0], (2.5, 97.5))
         swapped = randomisation_test_median(

@@ -20,15 +20,15 @@ from halation.data import Direction
 from halation.evaluation._resample import Queries, bootstrap, bootstrap_median, statistic
 from halation.metrics import adjusted_asp
 
-__all__ = ["DIRECTIONS", "Report", "Results", "is_count", "is_derived"]
+__all__ = ["DIRECTIONS", "Report", "Results", "is_derived", "is_rank"]
 
 DIRECTIONS: tuple[Direction, Direction] = ("i2t", "t2i")
 RECALLS = ("R@1", "R@5", "R@10")
 CEILING, ADJUSTED = " ceiling", " adjusted"
 
 
-def is_count(metric: str) -> bool:
-    """Whether a metric is a rank and not a share: it is shown as it is, not as a percentage."""
+def is_rank(metric: str) -> bool:
+    """Whether a metric is a rank (MedR) and not a percentage; of ranks, smaller is better."""
     return metric == "MedR"
 
 
@@ -48,6 +48,19 @@ class Results(Mapping[str, float]):
 
     def __contains__(self, name: object) -> bool:
         return ("ASP(tfidf)" if name == "ASP" else name) in self._values
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics, without the rows that accompany each ASP (its ceiling and its adjusted value)."""
+        return tuple(name for name in self._values if not is_derived(name))
+
+    def ceiling(self, name: str) -> float | None:
+        """What an ASP reaches with the order of the relevance itself, in percent; None for other metrics."""
+        return self._values.get(self._known(name) + CEILING)
+
+    def adjusted(self, name: str) -> float | None:
+        """An ASP where chance is 0 and its ceiling 100; None for other metrics."""
+        return self._values.get(self._known(name) + ADJUSTED)
 
     def interval(self, name: str) -> tuple[float, float]:
         """The 95 % bootstrap interval, or (nan, nan) where none was computed."""
@@ -128,8 +141,8 @@ class Report:
         queries, columns = self.queries[direction], self.per_query[direction]
         values: dict[str, float] = {}
         for name, column in columns.items():
-            scale = 1.0 if is_count(name) else 100.0
-            values[name] = scale * statistic(column, queries, median=is_count(name))
+            scale = 1.0 if is_rank(name) else 100.0
+            values[name] = scale * statistic(column, queries, median=is_rank(name))
             if name + CEILING in columns:
                 values[name + ADJUSTED] = self._adjusted(direction, name)
         return Results(values, self._intervals(direction))
@@ -138,10 +151,10 @@ class Report:
         queries, columns = self.queries[direction], self.per_query[direction]
         if not self.resamples:
             return {}
-        means = [name for name in columns if not is_derived(name) and not is_count(name)]
+        means = [name for name in columns if not is_derived(name) and not is_rank(name)]
         draws = bootstrap(_stack(columns, means), queries, self.resamples, self.seed) if means else np.empty((1, 0))
         intervals = {name: _percentiles(100 * draw) for name, draw in zip(means, draws.T, strict=True)}
-        for name in filter(is_count, columns):
+        for name in filter(is_rank, columns):
             intervals[name] = _percentiles(bootstrap_median(columns[name], queries, self.resamples, self.seed))
         return intervals
 
@@ -209,8 +222,7 @@ class Report:
         if name not in results:
             return "–"
         if name.endswith(ADJUSTED):
-            ceiling = results[name.removesuffix(ADJUSTED) + CEILING]
-            return f"{results[name]:.2f}  (ceiling {ceiling:.2f})"
+            return f"{results[name]:.2f}  (ceiling {results.ceiling(name.removesuffix(ADJUSTED)):.2f})"
         return _table.cell(results[name], *results.interval(name))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

@@ -35,7 +35,7 @@ _CHUNK = 250  # resamples at a time: bounds the weight matrix to a few MB per th
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The queries of one direction: which items they are, the image (cluster) and the fold each belongs to."""
+    """The queries of one direction: the item of each, and the image (cluster) and fold it belongs to."""
 
     items: IntArray  # (q,) index of the image or caption
     clusters: IntArray  # (q,)
@@ -43,6 +43,10 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def subset(self, rows: IntArray) -> Queries:
+        """These queries alone, in this order."""
+        return Queries(self.items[rows], self.clusters[rows], self.folds[rows])
 
 
 def statistic(values: FloatArray, queries: Queries, *, median: bool = False) -> float:
@@ -56,8 +60,8 @@ def statistic(values: FloatArray, queries: Queries, *, median: bool = False) -> 
     return float(np.mean(per_fold)) if per_fold else float("nan")
 
 
-def bootstrap(values: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
-    """Means of `resamples` draws of images with replacement, within folds: values (q, m) to (resamples, m).
+def bootstrap(values: FloatArray, queries: Queries, resamples: int = 1000, seed: int = 0) -> Draws:
+    """Means over `resamples` draws of images with replacement, within folds: values (q, m) to (resamples, m).
 
     The same seed and clusters give the same draws whatever the values, so sums and differences of metrics stay paired.
     """

@@ -15,8 +15,7 @@ from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, RunFiles, detail_of, load
-from halation.evaluation import Report, compare, evaluate
-from halation.evaluation._report import DIRECTIONS
+from halation.evaluation import DIRECTIONS, Report, compare, evaluate
 from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
 from halation.report._found import Blocks, beyond_written, class_line, positives_to_find, precision_line
 from halation.report._map import Clouds, make_map

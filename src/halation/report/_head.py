@@ -7,8 +7,7 @@ import math
 from halation._table import cell
 from halation._web import Markup, plain, signed, tag
 from halation.data import Direction
-from halation.evaluation import Difference, Report
-from halation.evaluation._report import ADJUSTED, CEILING, DIRECTIONS, is_count
+from halation.evaluation import DIRECTIONS, Difference, Report, is_rank
 from halation.report._facts import Facts
 from halation.report._svg import whisker
 from halation.report._verdict import judge, lead, verdict
@@ -84,8 +83,7 @@ def measures(facts: Facts) -> Markup:
     rows = [
         _row(facts, direction, metric, reach)
         for direction in DIRECTIONS
-        for metric in facts.report.results(direction)
-        if not metric.endswith((CEILING, ADJUSTED))
+        for metric in facts.report.results(direction).metrics
     ]
     heads = [
         tag(
@@ -144,9 +142,9 @@ def _row(facts: Facts, direction: Direction, metric: str, reach: float) -> Marku
     ]
     difference = _difference(facts, direction, metric)
     if facts.other is not None and difference is not None:
-        said = judge(difference, smaller_is_better=is_count(metric))
+        said = judge(difference, smaller_is_better=is_rank(metric))
         change = f"{signed(difference.difference, 2)} [{signed(difference.low, 2)}, {signed(difference.high, 2)}]"
-        picture = None if is_count(metric) else whisker(difference.difference, difference.low, difference.high, reach)
+        picture = None if is_rank(metric) else whisker(difference.difference, difference.low, difference.high, reach)
         cells += [
             _value(facts.other, direction, metric),
             tag(
@@ -167,8 +165,8 @@ def _value(report: Report, direction: Direction, metric: str) -> Markup:
     value, (low, high) = results[metric], results.interval(metric)
     interval = cell(value, low, high).partition(" ")[2]
     beside = None
-    if metric + ADJUSTED in results:
-        share, ceiling = results[metric + ADJUSTED], results[metric + CEILING]
+    share, ceiling = results.adjusted(metric), results.ceiling(metric)
+    if share is not None and ceiling is not None:
         beside = tag("small", f"{plain(share)} % from chance to {plain(ceiling)}")
     return tag(
         "td", f"{value:.2f} ", tag("span", interval, class_="interval"), beside, class_="number", data_value=value
@@ -186,6 +184,6 @@ def _reach(facts: Facts) -> float:
     if facts.comparison is None:
         return 1.0
     rows = [
-        row for rows in (facts.comparison.i2t, facts.comparison.t2i) for name, row in rows.items() if not is_count(name)
+        row for rows in (facts.comparison.i2t, facts.comparison.t2i) for name, row in rows.items() if not is_rank(name)
     ]
     return max([abs(end) for row in rows for end in (row.low, row.high)] + [0.1])

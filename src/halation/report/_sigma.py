@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from halation._arrays import FloatArray, IntArray
-from halation.evaluation._resample import Queries, bootstrap
+from halation.evaluation import Queries, bootstrap
 from halation.report._facts import Bars, Certain, Histogram
 
 __all__ = ["certain", "fifths", "spread"]
@@ -25,8 +25,7 @@ def fifths(name: str, values: FloatArray, sigma: FloatArray, queries: Queries, *
     parts = np.array_split(np.argsort(sigma, kind="stable"), min(5, len(sigma)))
     means, low, high = [], [], []
     for rows in parts:
-        own = Queries(queries.items[rows], queries.clusters[rows], queries.folds[rows])
-        draws = 100 * bootstrap(values[rows, None], own, _DRAWS, 0)[:, 0]
+        draws = 100 * bootstrap(values[rows, None], queries.subset(rows), _DRAWS, seed=0)[:, 0]
         ends = np.nanpercentile(draws, (2.5, 97.5))
         means.append(100 * float(values[rows].mean()))
         low.append(float(ends[0]))

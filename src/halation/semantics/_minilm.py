@@ -31,7 +31,7 @@ class MiniLM:
     name = "all-MiniLM-L6-v2"
 
     def __init__(self, progress: Progress = silent) -> None:
-        folder = _weights_folder()
+        folder = self.weights_folder()
         try:
             hub: Any = import_module("transformers")
         except ImportError:
@@ -47,6 +47,22 @@ class MiniLM:
                 log.enable_progress_bar()
         self._model = model.eval()
         self._progress = progress
+
+    @staticmethod
+    def weights_folder() -> Path:
+        """The folder in which the package keeps the model, found without running the package's code, and checked."""
+        spec = find_spec(_PACKAGE)
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingExtra("the sentence relevance", "pretrained")
+        folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+        weights = folder / "model.safetensors"
+        if not weights.is_file():
+            raise InputError(f"{weights} does not exist; reinstall the package {_PACKAGE}")
+        if hashlib.sha256(weights.read_bytes()).hexdigest() != _SHA256:
+            raise InputError(
+                f"{weights} is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}"
+            )
+        return folder
 
     def __call__(self, sentences: list[str]) -> Float32:
         """Embeddings of the sentences, sentences of like length together."""
@@ -67,17 +83,3 @@ class MiniLM:
                 out[places] = torch.nn.functional.normalize(means, dim=1).numpy()
                 self._progress("encoding sentences", min(start + _BATCH, len(order)), len(order))
         return out
-
-
-def _weights_folder() -> Path:
-    """Where the package keeps the model, found without running the package's code, and checked."""
-    spec = find_spec(_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra("the sentence relevance", "pretrained")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise InputError(f"{weights} does not exist; reinstall the package {_PACKAGE}")
-    if hashlib.sha256(weights.read_bytes()).hexdigest() != _SHA256:
-        raise InputError(f"{weights} is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}")
-    return folder

@@ -1,26 +1,81 @@
-"""Errors a person can act on: each names the input, what is wrong with it and what to do."""
+"""Errors you can act on: each names the input, what is wrong with it and what to do."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 __all__ = ["HalationError", "InputError", "MissingExtra", "one_of"]
 
 
+def _python_argument(name: str, value: object) -> str:
+    """An argument as you would pass it in Python: `run=…`, `side='both'`."""
+    return f"{name}={'…' if value is None else repr(value)}"
+
+
 class HalationError(Exception):
-    """Base of every error halation raises on purpose; the command line prints it and exits with code 2."""
+    """Base of every error halation raises on purpose; the command line prints it and exits with code 2.
+
+    problem   what is wrong. With a `path`, the sentence goes on after it: "is not a folder", ": no such split"
+    path      the file or folder the problem is in
+    remedy    what to do about it
+    argument  the argument of the function you called that mends it, and the `value` it needs, if only one will do
+
+    The parts are kept apart so that each reader gets their own form: Python shows `run=…`, the command line `--run`,
+    and the server leaves out the folders of its disk.
+
+    >>> print(InputError("is not there", path="runs/mine", remedy="say where the run is now", argument="run"))
+    runs/mine is not there; say where the run is now (run=…)
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        remedy: str | None = None,
+        argument: str | None = None,
+        value: object = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy, self.argument, self.value = problem, remedy, argument, value
+        self.path: Path | None = None if path is None else Path(path)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(
+        self,
+        show_path: Callable[[Path], str] = str,
+        show_argument: Callable[[str, object], str | None] = _python_argument,
+    ) -> str:
+        """The message with its path and its argument in your own form; an argument shown as None is left out.
+
+        >>> error = InputError("holds no images", path="/srv/idx", remedy="embed them", argument="side", value="both")
+        >>> error.render(lambda path: path.name, lambda name, value: f"--{name} {value}")
+        'idx holds no images; embed them (--side both)'
+        """
+        message = self.problem
+        if self.path is not None:
+            message = f"{show_path(self.path)}{'' if message[:1] in (':', ',') else ' '}{message}"
+        argument = None if self.argument is None else show_argument(self.argument, self.value)
+        if self.remedy is not None:
+            return f"{message}; {self.remedy}{'' if argument is None else f' ({argument})'}"
+        return message if argument is None else f"{message}; pass {argument}"
 
 
 class InputError(HalationError, ValueError):
     """The caller's data or arguments do not fit."""
 
 
-class MissingExtra(HalationError, ImportError):
+class MissingExtra(HalationError, ImportError):  # type: ignore[misc]  # ImportError has a path of another type
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f'{what} needs the extra "{extra}": pip install "halation[{extra}]"')
+        super().__init__(f'{what} needs the extra "{extra}"', remedy=f'pip install "halation[{extra}]"')
+        self.args = (what, extra)  # what a copy in another process is made of
 
 
 def one_of(value: str, choices: Iterable[str], what: str) -> str:

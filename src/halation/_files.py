@@ -54,14 +54,15 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
     except ValueError as error:
         if any(word in str(error).lower() for word in ("pickle", "object")):
             raise InputError(
-                f"{source} is not a plain array (pickled Python objects, or not a .npy file at all); such files can "
-                "run code when loaded, so they are refused: save the numbers with numpy.save"
+                "is not a plain array (pickled Python objects, or not a .npy file at all); such files can "
+                "run code when loaded, so they are refused: save the numbers with numpy.save",
+                path=source,
             ) from None
-        raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
+        raise InputError(f"is not a readable .npy file ({error}); was it written completely?", path=source) from None
     except (OSError, EOFError, SyntaxError) as error:
-        raise InputError(f"{source} is not a readable .npy file ({error}); was it written completely?") from None
+        raise InputError(f"is not a readable .npy file ({error}); was it written completely?", path=source) from None
     if not isinstance(array, np.ndarray):
-        raise InputError(f"{source} is an archive of several arrays; save the one matrix with numpy.save")
+        raise InputError("is an archive of several arrays; save the one matrix with numpy.save", path=source)
     return array
 
 
@@ -77,14 +78,14 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
     for number, line in read_lines(source):
         row = parse_json(line, str(source), number)
         if not isinstance(row, dict):
-            raise InputError(f"{source} line {number}: expected an object {{…}}, found {type(row).__name__}")
+            raise InputError(f"line {number}: expected an object {{…}}, found {type(row).__name__}", path=source)
         yield number, row
 
 
 def path_below(name: str, source: str) -> str:
     """`name`, if it is a path that stays below its folder, whoever wrote it into `source` ("captions.jsonl line 3")."""
     if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
-        raise InputError(f"{source}: {name!r} leaves the dataset's folder; name files below it")
+        raise InputError(f": {name!r} leaves the dataset's folder; name files below it", path=source)
     return name
 
 
@@ -93,12 +94,13 @@ def parse_json(text: str, source: str, line: int | None = None) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        position = f"{source} line {line or error.lineno} column {error.colno}"
-        raise InputError(f"{position}: not valid JSON ({error.msg})") from None
+        position = f"line {line or error.lineno} column {error.colno}"
+        raise InputError(f"{position}: not valid JSON ({error.msg})", path=source) from None
     except (RecursionError, ValueError) as error:  # brackets within brackets without end; a number of 5,000 digits
         reason = "lists or objects nested too deeply" if isinstance(error, RecursionError) else str(error)
-        position = source if line is None else f"{source} line {line}"
-        raise InputError(f"{position}: JSON that cannot be read ({reason}); was the file damaged?") from None
+        position = "" if line is None else f"line {line}"
+        message = f"{position}: JSON that cannot be read ({reason}); was the file damaged?"
+        raise InputError(message, path=source) from None
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -116,7 +118,9 @@ def _text(source: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{source} line {line}: not UTF-8 (byte {data[error.start]:#04x}); convert the file") from None
+        raise InputError(
+            f"line {line}: not UTF-8 (byte {data[error.start]:#04x}); convert the file", path=source
+        ) from None
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
@@ -126,7 +130,7 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     except OSError as error:  # a name longer than the system allows
         raise InputError(f"{str(source)[:80]}… does not exist ({error.strerror})") from None
     if is_folder:
-        raise InputError(f"{source} is a folder; name a file")
+        raise InputError("is a folder; name a file", path=source)
     if not is_file:
-        raise InputError(f"{source} does not exist")
+        raise InputError("does not exist", path=source)
     return source

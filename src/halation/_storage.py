@@ -63,9 +63,9 @@ def publish_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not."""
     target = Path(path)
     if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist")
+        raise InputError(f": the folder {target.parent} does not exist", path=target)
     if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
+        raise InputError("is a folder; name a file", path=target)
     with _partial(target.parent, lambda path: path.touch(exist_ok=False), target.suffix) as temporary:
         yield temporary
         sync(temporary)
@@ -81,7 +81,7 @@ def publish_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target} exists already; name a new or empty folder")
+        raise InputError("exists already; name a new or empty folder", path=target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _partial(target.parent, Path.mkdir) as folder:
         yield folder
@@ -280,12 +280,13 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool 
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():
-            raise InputError(f"{path} is missing; copy the folder again, or make it again")
+            raise InputError("is missing; copy the folder again, or make it again", path=path)
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise InputError(
-                f"{path} is damaged: it has {size:,} bytes instead of {expected['bytes']:,}; copy the folder again, "
-                "or make it again"
+                f"is damaged: it has {size:,} bytes instead of {expected['bytes']:,}; copy the folder again, "
+                "or make it again",
+                path=path,
             )
         if verify and sha256_of(path) != expected["sha256"]:
-            raise InputError(f"{path} is damaged: its checksum differs; copy the folder again, or make it again")
+            raise InputError("is damaged: its checksum differs; copy the folder again, or make it again", path=path)

@@ -24,7 +24,7 @@ def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], no
         try:
             save_file(plain, temporary, metadata=None if note is None else {"note": note})
         except SafetensorError as error:  # "I/O error: No space left on device (os error 28)"
-            raise InputError(f"{path} could not be written ({error}); what was there before is untouched") from None
+            raise InputError(f"could not be written ({error}); what was there before is untouched", path=path) from None
 
 
 def load_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -49,9 +49,9 @@ def read_note(path: str | os.PathLike[str]) -> str | None:
 def _existing(path: str | os.PathLike[str]) -> Path:
     source = Path(path)
     if not source.is_file():
-        raise InputError(f"{source} {'is a folder; name a file' if source.is_dir() else 'does not exist'}")
+        raise InputError(f"{'is a folder; name a file' if source.is_dir() else 'does not exist'}", path=source)
     return source
 
 
 def _unreadable(source: Path, error: Exception) -> InputError:
-    return InputError(f"{source} is not a readable safetensors file ({error}); was it written completely?")
+    return InputError(f"is not a readable safetensors file ({error}); was it written completely?", path=source)

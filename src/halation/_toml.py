@@ -66,7 +66,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not valid TOML ({error})") from None
+        raise InputError(f": not valid TOML ({error})", path=source) from None
     return document
 
 
@@ -74,7 +74,8 @@ def apply_setting(document: dict[str, Any], setting: str) -> None:
     """Write `section.key=value` into a document; names need no quotes."""
     path, equals, value = setting.partition("=")
     if not equals:
-        raise InputError(f"the setting {setting!r} is not of the form section.key=value, as in train.epochs=3")
+        problem = f"the setting {setting!r} is not of the form section.key=value"
+        raise InputError(problem, remedy="write it as in train.epochs=3", argument="overrides")
     *sections, key = path.strip().split(".")
     for section in sections:
         document = document.setdefault(section, {})
@@ -106,18 +107,18 @@ class _Filler:
         for key, value in values.items():
             name = f"{prefix}{key}"
             if key not in known:
-                raise InputError(f"{self.source}: there is no {name}; {_suggestion(self.root, name)}")
+                raise InputError(f": there is no {name}; {_suggestion(self.root, name)}", path=self.source)
             wanted = hints[key]
             if not dataclasses.is_dataclass(wanted):
                 given[key] = _typed(value, wanted, name, self.source)
             elif isinstance(value, Mapping):
                 given[key] = self.fill(wanted, value, f"{name}.")  # type: ignore[arg-type]
             else:
-                raise InputError(f"{self.source}: {name} is a section with keys of its own, not {value!r}")
+                raise InputError(f": {name} is a section with keys of its own, not {value!r}", path=self.source)
         try:
             return kind(**given)
         except InputError as error:
-            raise InputError(f"{self.source}: {error}") from None
+            raise InputError(f": {error}", path=self.source) from None
 
 
 def _parsed(text: str) -> Any:
@@ -137,7 +138,7 @@ def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
             pass
     if type(value) is not wanted:
         kinds = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-        raise InputError(f"{source}: {name} is {value!r}; it must be {kinds[wanted]}")
+        raise InputError(f": {name} is {value!r}; it must be {kinds[wanted]}", path=source)
     return value
 
 

@@ -47,4 +47,4 @@ def test_without_the_extra_its_name_is_told(
         monkeypatch.delitem(halation.serve.__dict__, name, raising=False)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert 'needs the extra "serve": pip install "halation[serve]"' in refused(capsys, "index")
+    assert 'needs the extra "serve"; pip install "halation[serve]"' in refused(capsys, "index")

@@ -120,7 +120,7 @@ class TestTraining:
     ) -> None:
         before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
         assert halation("train", recipe, "--data", data, "--out", finished) == 2
-        assert "holds a run already; continue it with --resume, or name another folder" in one_line(capsys)
+        assert "holds a run already; name another folder, or continue this run (--resume)" in one_line(capsys)
         assert halation("train", recipe, "--data", data, "--out", finished, "--resume") == 2
         assert "is finished; nothing is left to resume" in one_line(capsys)
         assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
@@ -397,7 +397,7 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
         (["RECIPE", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
         (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
         (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss: give one of infonce, "),
-        (["RECIPE", "--resume"], "run holds no run to resume; train without --resume"),
+        (["RECIPE", "--resume"], "run holds no run to resume; begin a new run"),
         (["RECIPE", "--data", "no/data"], "no/data does not exist; name the folder or file that holds the dataset"),
     ],
 )
@@ -471,7 +471,7 @@ class TestRunsThatAreNotWhatTheySay:
         self, run: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.lr=0.1", "--resume") == 2
-        assert "was begun with another recipe; resume it with halation train" in one_line(capsys)
+        assert "was begun with another recipe; resume it with its own" in one_line(capsys)
 
     def test_a_split_that_is_not_there(self, run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert halation("evaluate", run, "--data", data, "--split", "tset") == 2

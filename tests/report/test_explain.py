@@ -205,7 +205,7 @@ def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Pa
     explained = explain(pooled, picture, TEXT)
     assert explained.image_attention == () and np.shape(explained.image_influence) == (7, 7)
     unnamed = write_run(tmp_path / "unnamed", settings[0], "data.features=mine", dims=(1280, 0))
-    with pytest.raises(InputError, match="name that network with --backbone"):
+    with pytest.raises(InputError, match=r"name that network: .* \(backbone=…\)"):
         explain(unnamed, picture, TEXT)
 
 

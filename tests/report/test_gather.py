@@ -277,7 +277,7 @@ def test_the_verb_says_what_it_wrote_and_what_next(
     page = tmp_path / "out" / "index.html"
     assert page.is_file() and sorted(p.name for p in page.parent.iterdir()) == ["index.html"]
     assert str(page) in said and "MB" in said and page.as_uri() in said
-    assert "--against" in said and "halation calibrate" in said
+    assert "second run" in said and "halation calibrate" in said
 
 
 def test_mistakes_are_told_before_the_work(

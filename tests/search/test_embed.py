@@ -514,7 +514,7 @@ class TestMistakes:
             Embeddings.open(out)
         with pytest.raises(InputError, match="it is no folder that halation embed made"):
             Embeddings.open(photos)
-        with pytest.raises(InputError, match="does not exist; make it with halation embed"):
+        with pytest.raises(InputError, match="does not exist; make it with `halation embed`"):
             Embeddings.open(tmp_path / "nowhere")
 
     def test_a_journal_that_is_damaged_is_named(self, run: Path, photos: Path, tmp_path: Path) -> None:

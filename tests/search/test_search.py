@@ -500,7 +500,9 @@ class TestMistakes:
         assert open_search(own, moved).text("a dog").hits
         said = json.loads((own / "search.json").read_text())
         (own / "search.json").write_text(json.dumps({**said, "run": str(tmp_path / "gone")}))
-        with pytest.raises(InputError, match=r"was made by the run .*gone, which is not there; say where it is"):
+        with pytest.raises(
+            InputError, match=r"gone is not there; the index .* was made by this run; say where .* \(run=…\)"
+        ):
             open_search(own)
 
     def test_another_version_or_a_damaged_file(self, own: Path) -> None:
@@ -540,7 +542,7 @@ class TestMistakes:
             open_search(own)
 
     def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="does not exist; make it with halation index"):
+        with pytest.raises(InputError, match="does not exist; make it with `halation index`"):
             open_search(tmp_path / "nowhere")
         with pytest.raises(InputError, match="it is no folder that halation index made"):
             open_search(run)

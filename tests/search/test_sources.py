@@ -172,7 +172,7 @@ class TestJsonLines:
         picture = draw(tmp_path / "store" / "a.png", 1)
         (tmp_path / "lists").mkdir()
         path = lines(tmp_path / "lists" / "l.jsonl", {"image": str(picture), "captions": []})
-        with pytest.raises(InputError, match=r"line 1: .*a.png is not below .*lists; name its folder with --root"):
+        with pytest.raises(InputError, match=r"line 1: .*a.png is not below .*lists; name its folder \(root=…\)"):
             open_source(path, model)
         assert ids(open_source(path, model, root=tmp_path / "store")) == [str(picture)]
         for escape in ("../store/a.png", "x/../../store/a.png", "~/a.png", "C:\\a.png"):

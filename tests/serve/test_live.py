@@ -12,7 +12,7 @@ import halation.search
 from halation._errors import InputError
 from halation.serve import create_app
 from halation.serve._live import Live, Searcher
-from halation.serve._refusals import Refusal, without_folders
+from halation.serve._refusals import Refusal, message_for_client
 from halation.serve._server_metrics import ServerMetrics
 from serving import WordSearch, awaited, scenes
 
@@ -86,31 +86,35 @@ def test_an_index_is_served_when_all_it_needs_is_loaded(
     assert warmed == opened[:2] and app.state.live.current is opened[1]
 
 
-def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
-    opened: list[Closing], tmp_path: Path
-) -> None:
-    folder = tmp_path / "of ann and bob" / "the index"
-
-    def reopen() -> Searcher:
-        raise InputError(f"{folder / 'items.sqlite'} cannot be read; make it again from /home/ann/all/emb")
-
-    live = Live(opened[0], reopen, ServerMetrics(), [folder])
-    with pytest.raises(Refusal) as refusal:
-        awaited(live.reload())
-    assert str(refusal.value).endswith("in use: the index/items.sqlite cannot be read; make it again from emb")
+ABOVE = ["of ann and bob/all", "Ann's pictures", "pictures (2)", "plain"]
 
 
+@pytest.mark.parametrize("above", ABOVE)
 @pytest.mark.parametrize(
-    ("said", "wanted"),
+    ("path", "wanted"),
     [
-        ("{} is not there", "the run is not there"),
-        ("made by the run {}, which is not there", "made by the run the run, which is not there"),
-        ("{}/items.sqlite holds no a/b", "items.sqlite holds no a/b"),
-        ("copy {} and {}; a/b stays", "copy the run and the run; a/b stays"),
-        ('cannot open "{}"', 'cannot open "the run"'),
+        ("the index/items.sqlite", "the index/items.sqlite holds no a/b; copy it again"),
+        ("the index", "the index holds no a/b; copy it again"),
+        ("runs/the run", "the run holds no a/b; copy it again"),
     ],
 )
-@pytest.mark.parametrize("above", ["of ann and bob/all", "Ann's pictures", "pictures (2)", "plain"])
-def test_folders_whose_names_hold_spaces_are_hidden_wherever_they_lie(said: str, wanted: str, above: str) -> None:
-    path = f"/mnt/a disk/{above}/the run"
-    assert without_folders(said.replace("{}", path)) == wanted
+def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
+    opened: list[Closing], tmp_path: Path, above: str, path: str, wanted: str
+) -> None:
+    def reopen() -> Searcher:
+        raise InputError(
+            "holds no a/b", path=tmp_path / above / path, remedy="copy it again", argument="run", value=str(tmp_path)
+        )
+
+    live = Live(opened[0], reopen, ServerMetrics(), [tmp_path / above / "the index"])
+    with pytest.raises(Refusal) as refusal:
+        awaited(live.reload())
+    assert str(refusal.value) == f"the index was not reloaded, the old one stays in use: {wanted}"
+
+
+@pytest.mark.parametrize("above", ABOVE)
+def test_what_the_system_says_of_a_file_is_repeated_without_its_folders(above: str, tmp_path: Path) -> None:
+    with pytest.raises(OSError) as missing:
+        (tmp_path / above / "items.sqlite").open()
+    assert message_for_client(missing.value, []) == "items.sqlite: No such file or directory"
+    assert message_for_client(OSError("/home/ann/x"), []) == "it cannot be read"

@@ -314,7 +314,9 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_another_recipe(
     with pytest.raises(InputError, match="holds no run to resume"):
         train_recipe(recipe, world, tmp_path / "run", resume=True)
     train_recipe(recipe, world, tmp_path / "run")
-    with pytest.raises(InputError, match="holds a run already; continue it with --resume"):
+    with pytest.raises(
+        InputError, match=r"holds a run already; name another folder, or continue this run \(resume=True\)"
+    ):
         train_recipe(recipe, world, tmp_path / "run")
     with pytest.raises(InputError, match="another recipe"):
         train_recipe(parse_recipe(recipe_text, ["train.epochs=2"]), world, tmp_path / "run", resume=True)

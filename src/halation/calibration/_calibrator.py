@@ -182,7 +182,7 @@ class Calibrators:
         if not isinstance(document, dict) or document.get("version") != _VERSION:
             found = document.get("version") if isinstance(document, dict) else None
             raise InputError(
-                f"{path} is a calibration of version {found}, not {_VERSION}; run halation calibrate again"
+                f"is a calibration of version {found}, not {_VERSION}; run halation calibrate again", path=path
             )
         try:
             read = cls(
@@ -195,8 +195,8 @@ class Calibrators:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{path} is not a calibration as halation writes it ({error!r}); run halation calibrate again"
+                f"is not a calibration as halation writes it ({error!r}); run halation calibrate again", path=path
             ) from None
         if fingerprint is not None and read.fingerprint != fingerprint:
-            raise InputError(f"{path} was fitted on another model; run halation calibrate again")
+            raise InputError("was fitted on another model; run halation calibrate again", path=path)
         return read

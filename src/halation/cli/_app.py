@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperGroup
 
 import halation
 from halation._errors import HalationError, InputError
@@ -45,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="halation")
     except HalationError as error:
-        fail(str(error))
+        fail(error.render(show_argument=partial(_flag, _command(arguments))))
     except BrokenPipeError:  # `halation … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
@@ -53,6 +55,25 @@ def run(arguments: Sequence[str] | None = None) -> None:
         fail(f"{error.filename or 'file'}: {error.strerror or error}")
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _command(arguments: Sequence[str] | None) -> Any:
+    """The verb that these arguments call."""
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:] if arguments is None else arguments:
+        if isinstance(command, TyperGroup) and word in command.commands:
+            command = command.commands[word]
+    return command
+
+
+def _flag(command: Any, name: str, value: object) -> str | None:
+    """An argument of the library as this verb takes it, `--run`; None where the verb does not take it."""
+    parameter = next((one for one in command.params if one.name == name), None)
+    if parameter is None:
+        return None
+    if isinstance(parameter, TyperArgument):
+        return str(parameter.metavar or name.upper())
+    return str(parameter.opts[0]) if value is None or value is True else f"{parameter.opts[0]} {value}"
 
 
 def _version(wanted: bool) -> None:
@@ -170,7 +191,7 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe (TOML); see the folder recipes/.")],
     data: Annotated[Path, typer.Option(help="The data's folder.")],
     out: Annotated[Path, typer.Option(help="A folder for the run.")],
-    settings: Annotated[
+    overrides: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value over the recipe's; repeatable.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with a run that was interrupted.")] = False,
@@ -179,7 +200,7 @@ def train(
     from halation.training import read_recipe, train_recipe
     from halation.training._loop import quiet
 
-    chosen = read_recipe(recipe, settings or ())
+    chosen = read_recipe(recipe, overrides or ())
     first = os.environ.get("RANK", "0") == "0"
     with progress_bar(shown=first) as progress:
         place = train_recipe(chosen, data, out, resume=resume, progress=progress, tell=print_line if first else quiet)
@@ -254,7 +275,7 @@ def demo(
     images: Annotated[
         int | None, typer.Option(help="Scenes to draw for training, 6,000 by default; 600 for a quick look.")
     ] = None,
-    settings: Annotated[
+    overrides: Annotated[
         list[str] | None, typer.Option("--set", help="section.key=value over the recipes'; repeatable.")
     ] = None,
 ) -> None:
@@ -262,7 +283,7 @@ def demo(
     from halation.cli._demo import run_demo
 
     with progress_bar() as progress:
-        text = run_demo(out, data, images, tuple(settings or ()), progress, print_line)
+        text = run_demo(out, data, images, tuple(overrides or ()), progress, print_line)
     print(text)
 
 

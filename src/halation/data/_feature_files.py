@@ -44,14 +44,16 @@ def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> Feat
         return _arrays([source], source, memory)
     begun = sorted(source.parent.glob(f"{source.name}*.npy")) if source.parent.is_dir() else []
     if not begun:
-        raise InputError(f"{source} does not exist; name a folder, .npy or HDF5 file of features")
+        raise InputError("does not exist; name a folder, .npy or HDF5 file of features", path=source)
     return _arrays(begun, source, memory)
 
 
 def _cache(folder: Path, memory: int) -> FeatureStore:
     meta = read_json(folder / META)
     if not isinstance(meta, dict) or meta.get("complete") is not True:
-        raise InputError(f"{folder} is not finished; run the same `halation features` again, it goes on where it was")
+        raise InputError(
+            "is not finished; run the same `halation features` again, it goes on where it was", path=folder
+        )
     parts = [_rows(folder / name, memory) if (folder / name).is_file() else None for name in (POOLED, LOCAL)]
     corrupt = _names(folder / CORRUPT) or []
     projection = Projection.load(folder / Projection.FILE) if (folder / Projection.FILE).is_file() else None
@@ -61,7 +63,7 @@ def _cache(folder: Path, memory: int) -> FeatureStore:
 
 def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
     if not files:
-        raise InputError(f"{source} holds no .npy file of features; `halation features` makes them")
+        raise InputError("holds no .npy file of features; `halation features` makes them", path=source)
     kinds: dict[int, list[Path]] = {}
     for file in files:
         kinds.setdefault(read_npy(file).ndim, []).append(file)
@@ -69,7 +71,9 @@ def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
         if dims not in (2, 3):
             raise InputError(f"{same[0]} has {dims} dimensions; features are (n, d) or (n, cells, d)")
         if len(same) > 1:
-            raise InputError(f"{source}: {same[0].name} or {same[1].name}? Name a file, or what its name begins with")
+            raise InputError(
+                f": {same[0].name} or {same[1].name}? Name a file, or what its name begins with", path=source
+            )
     pooled, local = (_rows(kinds[dims][0], memory) if dims in kinds else None for dims in (2, 3))
     names = _names(files[0].parent / NAMES)
     params = _params(kinds[3][0]) if 3 in kinds else None
@@ -88,18 +92,20 @@ def _rows(file: Path, memory: int) -> Rows:
 def _scale(file: Path, array: Any) -> Tensor:
     beside = _params(file)
     if beside is None:
-        raise InputError(f'{file} holds {array.dtype} but no {file.stem}_params.npz with its "scale" is beside it')
+        raise InputError(f'holds {array.dtype} but no {file.stem}_params.npz with its "scale" is beside it', path=file)
     try:
         with np.load(beside, allow_pickle=False) as params:
             scale = params["scale"].astype(np.float32)
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f'{beside}: no readable "scale" ({error}); it turns {file.name} into numbers') from None
+        raise InputError(f': no readable "scale" ({error}); it turns {file.name} into numbers', path=beside) from None
     try:
         fits = np.broadcast_shapes(scale.shape, array.shape[1:]) == array.shape[1:]
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f'{beside}: "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}')
+        raise InputError(
+            f': "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}', path=beside
+        )
     return torch.from_numpy(scale)
 
 
@@ -115,7 +121,7 @@ def _names(file: Path) -> list[str] | None:
     names = [line.split("\t")[0].strip() for _, line in read_lines(file)]
     if len(set(names)) != len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise InputError(f"{file}: {twice} is listed twice; each row of features needs its own name")
+        raise InputError(f": {twice} is listed twice; each row of features needs its own name", path=file)
     return names
 
 
@@ -127,9 +133,9 @@ def _hdf5(file: Path, memory: int) -> FeatureStore:
     try:
         opened = h5py.File(file, "r")
     except OSError as error:
-        raise InputError(f"{file} is no readable HDF5 file ({error}); was it written completely?") from None
+        raise InputError(f"is no readable HDF5 file ({error}); was it written completely?", path=file) from None
     if not {"pooled", "local"} & set(opened):
-        raise InputError(f'{file} holds {", ".join(opened) or "nothing"}; features are called "pooled" and "local"')
+        raise InputError(f'holds {", ".join(opened) or "nothing"}; features are called "pooled" and "local"', path=file)
     pooled, local = (Rows(opened[name], memory=memory) if name in opened else None for name in ("pooled", "local"))
     names = [str(name) for name in opened["images"].asstr()[:]] if "images" in opened else None
     return FeatureStore(pooled, local, names=names, source=str(file))

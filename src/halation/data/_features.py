@@ -99,20 +99,23 @@ class FeatureStore:
     def _check(self) -> None:
         parts = [rows for rows in (self.pooled, self.local) if rows is not None]
         if not parts:
-            raise InputError(f"{self.source} holds neither pooled nor local features")
+            raise InputError("holds neither pooled nor local features", path=self.source)
         for rows, dims, what in ((self.pooled, 1, "pooled (n, d)"), (self.local, 2, "local (n, cells, d)")):
             if rows is None:
                 continue
             if len(rows.shape) != dims or rows.array.dtype.kind not in "fiu":
                 shape = (len(rows), *rows.shape)
-                raise InputError(f"{self.source}: {what} features must be numbers, not {rows.array.dtype} {shape}")
+                raise InputError(f": {what} features must be numbers, not {rows.array.dtype} {shape}", path=self.source)
         counts = {len(rows) for rows in parts}
         if len(counts) > 1:
-            raise InputError(f"{self.source}: {len(parts[0])} pooled but {len(parts[1])} local rows; make them anew")
+            raise InputError(
+                f": {len(parts[0])} pooled but {len(parts[1])} local rows; make them anew", path=self.source
+            )
         if self.names is not None and len(self.names) != len(self):
             raise InputError(
-                f"{self.source}: {len(self)} rows of features but {len(self.names)} names in images.txt; "
-                "one name for each row, in the order of the rows"
+                f": {len(self)} rows of features but {len(self.names)} names in images.txt; "
+                "one name for each row, in the order of the rows",
+                path=self.source,
             )
 
     def __len__(self) -> int:
@@ -160,7 +163,7 @@ class FeatureStore:
     def pooled_only(self) -> FeatureStore:
         """The store without its cells: a model that does not look at them need not load them."""
         if self.pooled is None:
-            raise InputError(f"{self.source} holds local features only")
+            raise InputError("holds local features only", path=self.source)
         return FeatureStore(self.pooled, names=self.names, source=self.source, corrupt=self.corrupt)
 
     def __repr__(self) -> str:

@@ -56,7 +56,9 @@ class Projection:
                 names = set(found.files)
                 arrays = {name: torch.from_numpy(found[name].astype(np.float32)) for name in _NAMES if name in names}
         except (ValueError, OSError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} is no readable archive of arrays ({error}); was it written completely?") from None
+            raise InputError(
+                f"is no readable archive of arrays ({error}); was it written completely?", path=path
+            ) from None
         return cls(**arrays) if {"mean", "components"} <= names else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -68,7 +70,7 @@ class Projection:
         """What `save` wrote."""
         found = load_tensors(path)
         if not {"mean", "components"} <= set(found) <= set(_NAMES):
-            raise InputError(f"{Path(path)} is no projection of features; was it edited?")
+            raise InputError("is no projection of features; was it edited?", path=Path(path))
         return cls(**found)
 
 

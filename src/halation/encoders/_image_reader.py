@@ -72,12 +72,16 @@ class ImageReader:
         return Features(*(None if x is None else x.half().float() for x in features[:2]))  # type: ignore[arg-type]
 
     def _load(self) -> Any:
-        trained_on = self._config.data.features or "features"
+        features = Path(self._config.data.features or "features")
+        trained_on = features.name if features.is_absolute() else features
         if self.backbone is None:
             raise InputError(
-                f"{self._folder} was trained on features ({trained_on}) and does not say which network computed "
-                "them, so it cannot look at new pictures; name that network with --backbone (efficientnet_lite0, or "
-                "the name or folder of a transformers model), or give the dataset's own folder, whose features are used"
+                f"was trained on features ({trained_on}) and does not say which network computed them, so it cannot "
+                "look at new pictures",
+                path=self._folder,
+                remedy="give the dataset's own folder, whose features are used, or name that network: "
+                "efficientnet_lite0, or the name or folder of a transformers model",
+                argument="backbone",
             )
         network: Any = frozen_backbone(self.backbone).to(current_device())
         wanted = self._own
@@ -88,10 +92,11 @@ class ImageReader:
         given = (network.pooled_dim, cells if wanted.local_dim else 0)
         if given != (wanted.pooled_dim, wanted.local_dim) or not fits:
             raise InputError(
-                f"{self._folder} was trained on features ({trained_on}) of {wanted.pooled_dim} numbers and cells of "
+                f"was trained on features ({trained_on}) of {wanted.pooled_dim} numbers and cells of "
                 f"{wanted.local_dim}, but {self.backbone} gives {network.pooled_dim} and {network.local_dim}; they "
                 "were computed in another way, so this run cannot look at new pictures: give the dataset's own folder, "
-                "or train on the pictures, or on features by `halation features`"
+                "or train on the pictures, or on features by `halation features`",
+                path=self._folder,
             )
         return network
 

@@ -150,8 +150,9 @@ class Model:
         head = self.config.model.head
         by = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
         raise InputError(
-            f"{self.folder} is a {head} model: it compares by {by}, which no index can store; search needs a head "
-            "with one vector or one Gaussian per item (point, pcme, pcmepp)"
+            f"is a {head} model: it compares by {by}, which no index can store; search needs a head "
+            "with one vector or one Gaussian per item (point, pcme, pcmepp)",
+            path=self.folder,
         )
 
     @cached_property
@@ -213,7 +214,7 @@ def load(
     folder = _model_folder(source)
     weights = folder / RunFiles.WEIGHTS
     if not weights.exists():
-        raise InputError(f"{folder} has no {RunFiles.WEIGHTS}; is it a run's folder, and did an epoch finish?")
+        raise InputError(f"has no {RunFiles.WEIGHTS}; is it a run's folder, and did an epoch finish?", path=folder)
     config, vocabulary, tensors = (
         read_config(folder),
         Vocabulary.load(folder / RunFiles.VOCABULARY),
@@ -237,11 +238,13 @@ def _model_folder(source: str | os.PathLike[str]) -> Path:
     names = f"; models that come with the package: {', '.join(packaged)}" if packaged else ""
     if not folder.is_absolute() and len(folder.parts) == 2 and not folder.parent.is_dir():
         raise InputError(
-            f"{source} is not a folder here. If it is a model's name on a hub: nothing is downloaded, so fetch it "
-            "first "
-            f"(hf download {source} --local-dir FOLDER) and load that folder{names}"
+            "is not a folder here. If it is a model's name on a hub: nothing is downloaded, so fetch it first "
+            f"(huggingface_hub.snapshot_download({str(source)!r}, local_dir=…)) and load that folder{names}",
+            path=source,
         )
-    raise InputError(f"{source} does not exist; name a run's folder or a folder that `halation export` wrote{names}")
+    raise InputError(
+        f"does not exist; name a run's folder or a folder that `halation export` wrote{names}", path=source
+    )
 
 
 def _packaged_models() -> Path:
@@ -261,8 +264,9 @@ def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
     if wrong:
         first = wrong[0]
         raise InputError(
-            f"{path} is of another model: {len(wrong)} tensors differ from what config.toml beside it describes, "
-            f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}"
+            f"is of another model: {len(wrong)} tensors differ from what config.toml beside it describes, "
+            f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}",
+            path=path,
         )
     network.load_state_dict(tensors)
 

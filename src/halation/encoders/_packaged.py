@@ -18,11 +18,11 @@ def packaged_file(package: str, name: str, sha256: str, what: str) -> Path:
         raise MissingExtra(what, "pretrained")
     path = Path(next(iter(spec.submodule_search_locations))) / name
     if not path.is_file():
-        raise InputError(f"{path} does not exist; reinstall the package {package}")
+        raise InputError(f"does not exist; reinstall the package {package}", path=path)
     with path.open("rb") as file:
         found = hashlib.new("sha256")
         while block := file.read(1 << 20):
             found.update(block)
     if found.hexdigest() != sha256:
-        raise InputError(f"{path} is not the published file (its sha256 differs); reinstall the package {package}")
+        raise InputError(f"is not the published file (its sha256 differs); reinstall the package {package}", path=path)
     return path

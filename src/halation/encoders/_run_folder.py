@@ -43,7 +43,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     path = folder / RunFiles.ABOUT
     about = read_json(path) if path.exists() else {}
     if not isinstance(about, dict):
-        raise InputError(f"{path} is not an object {{…}}; was it edited?")
+        raise InputError("is not an object {…}; was it edited?", path=path)
     return about
 
 
@@ -54,10 +54,12 @@ def read_learnt(weights: Path) -> LearntScalars:
         terms = {} if note is None else json.loads(note)["learnt"]
         learnt = {str(name): {str(key): float(x) for key, x in scalars.items()} for name, scalars in terms.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{weights}: its header is not one that halation writes ({error!r}); was it edited?") from None
+        raise InputError(
+            f": its header is not one that halation writes ({error!r}); was it edited?", path=weights
+        ) from None
     wrong = [f"{name}.{key}" for name, scalars in learnt.items() for key, x in scalars.items() if not math.isfinite(x)]
     if wrong:
-        raise InputError(f"{weights}: the learnt {wrong[0]} is not a finite number; train the run again")
+        raise InputError(f": the learnt {wrong[0]} is not a finite number; train the run again", path=weights)
     return learnt
 
 
@@ -71,6 +73,6 @@ def fingerprint(run: str | os.PathLike[str]) -> str:
     for name in (RunFiles.CONFIG, RunFiles.VOCABULARY, RunFiles.WEIGHTS):
         path = folder / name
         if not path.is_file():
-            raise InputError(f"{folder} has no {name}; is it a run's folder, and did an epoch finish?")
+            raise InputError(f"has no {name}; is it a run's folder, and did an epoch finish?", path=folder)
         total.update(f"{name} {sha256_of(path)}\n".encode())
     return total.hexdigest()

@@ -85,16 +85,16 @@ class Vocabulary:
         """What `save` wrote."""
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise InputError(f'{path} is not a vocabulary of halation (no "format": "{_FORMAT}")')
+            raise InputError(f'is not a vocabulary of halation (no "format": "{_FORMAT}")', path=path)
         words = content.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
-            raise InputError(f'{path}: "words" must be a list of words; was the file edited?')
+            raise InputError(': "words" must be a list of words; was the file edited?', path=path)
         if set(content) != {"format", "tokenizer", "words"}:
-            raise InputError(f'{path} must have "format", "tokenizer" and "words", not {sorted(content)}')
+            raise InputError(f'must have "format", "tokenizer" and "words", not {sorted(content)}', path=path)
         try:
             return cls(words, content["tokenizer"])
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f": {error}", path=path) from None
 
     def __len__(self) -> int:
         return len(self.words) + _FIRST

@@ -71,7 +71,9 @@ class WordVectors:
         readers = {".npz": _npz, ".npy": _npy}
         words, vectors = readers.get(path.suffix, _glove)(path, only)
         if not words:
-            raise InputError(f"{path} has vectors for none of the {len(only or ())} words; is it of another language?")
+            raise InputError(
+                f"has vectors for none of the {len(only or ())} words; is it of another language?", path=path
+            )
         return cls(words, vectors, str(path))
 
     def share(self, vocabulary: Vocabulary) -> float:
@@ -102,7 +104,7 @@ def vectors_for(
 
 def _glove(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDArray[np.float32]]:
     if not path.is_file():
-        raise InputError(f"{path} does not exist; name a file of word vectors (.txt, .npy, .npz), or {GLOVE_50!r}")
+        raise InputError(f"does not exist; name a file of word vectors (.txt, .npy, .npz), or {GLOVE_50!r}", path=path)
     words: dict[str, npt.NDArray[np.float32]] = {}
     dim = 0
     with path.open("rb") as file:
@@ -117,18 +119,20 @@ def _glove(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDA
             try:
                 words[word] = np.array(fields[-dim:], dtype=np.float32)
             except ValueError:
-                raise InputError(f"{path} line {number}: expected a word and {dim} numbers: {line[:50]!r}") from None
+                raise InputError(
+                    f"line {number}: expected a word and {dim} numbers: {line[:50]!r}", path=path
+                ) from None
     return list(words), np.stack(list(words.values())) if words else np.empty((0, dim), np.float32)
 
 
 def _npz(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDArray[np.float32]]:
     if not path.is_file():
-        raise InputError(f"{path} does not exist")
+        raise InputError("does not exist", path=path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             words, vectors = archive["words"], archive["vectors"]
     except (KeyError, ValueError, OSError, BadZipFile) as error:
-        raise InputError(f'{path} is no archive of plain arrays "words" and "vectors" ({error})') from None
+        raise InputError(f'is no archive of plain arrays "words" and "vectors" ({error})', path=path) from None
     return _chosen(path, [str(word) for word in words.ravel()], vectors, only)
 
 
@@ -154,7 +158,9 @@ def _chosen(
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """Of an array that may be mapped from disk, the rows that are wanted."""
     if vectors.ndim != 2 or len(vectors) != len(words):
-        raise InputError(f"{path}: {len(words)} words, but vectors of shape {tuple(vectors.shape)}; one row per word")
+        raise InputError(
+            f": {len(words)} words, but vectors of shape {tuple(vectors.shape)}; one row per word", path=path
+        )
     if only is None:
         return words, np.asarray(vectors, dtype=np.float32)
     wanted = set(only)

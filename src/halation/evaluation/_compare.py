@@ -111,7 +111,7 @@ def compare(
             raise InputError(
                 f"the reports differ in {what} ({_brief(report_a.about.get(what))} and "
                 f"{_brief(report_b.about.get(what))}): they do not measure the same queries against the same truth; "
-                "evaluate both with the same --data and --protocol"
+                "evaluate both on the same data with the same protocol"
             )
     check_draws(resamples, seed, least=1)
     rows = {

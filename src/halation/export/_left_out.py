@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from halation._errors import HalationError, MissingExtra
+from halation._errors import HalationError
 from halation.encoders import Model, WordsAndSentence
 
 __all__ = ["what_stays", "why_no_backbone"]
@@ -20,16 +18,12 @@ def what_stays(model: Model) -> dict[str, str]:
             "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"
         )
     if (model.folder / "calibration.json").is_file():
-        found["calibration.json"] = "graphs give Gaussians, no probabilities; halation export without --onnx takes it"
+        found["calibration.json"] = "graphs give Gaussians, no probabilities; a plain export takes it"
     return found
 
 
 def why_no_backbone(model: Model, error: HalationError) -> str:
     """Why there is no backbone.onnx, without a word about where things lie on this machine."""
     if model.images.backbone is None:
-        return "it is not known which network computed the run's features; name it with --backbone"
-    if isinstance(error, MissingExtra):
-        return str(error)
-    told = str(error).replace(str(model.folder), "the run")
-    features = model.config.data.features
-    return told.replace(features, Path(features).name) if features else told
+        return "it is not known which network computed the run's features; name the backbone"
+    return error.render(lambda path: "the run" if path == model.folder else path.name)

@@ -47,7 +47,7 @@ def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
     target = Path(folder)
     head = _head(saved)
     if target.is_file() or not target.absolute().parent.is_dir():
-        raise InputError(f"{target} is a file, or the folder it should lie in does not exist; name a new folder")
+        raise InputError("is a file, or the folder it should lie in does not exist; name a new folder", path=target)
     try:
         with replace_version(target, _HEAD) as version:
             _write_data(saved.gallery, version.folder)
@@ -55,7 +55,7 @@ def write_index(saved: Saved, folder: str | os.PathLike[str]) -> None:
     except OSError as error:
         if isinstance(error, HalationError):
             raise
-        raise InputError(f"{target} could not be written ({error}); what was there before is untouched") from None
+        raise InputError(f"could not be written ({error}); what was there before is untouched", path=target) from None
 
 
 def _head(saved: Saved) -> dict[str, Any]:
@@ -123,19 +123,20 @@ def read_index(folder: str | os.PathLike[str], backend: Backend | None, *, verif
 
 def _read_head(target: Path) -> dict[str, Any]:
     if not (target / _HEAD).is_file():
-        raise InputError(f"{target} holds no {_HEAD}; is it the folder of an index? (halation index makes one)")
+        raise InputError(f"holds no {_HEAD}; is it the folder of an index? (halation index makes one)", path=target)
     head = read_json(target / _HEAD)
     if not isinstance(head, dict) or "format" not in head:
-        raise InputError(f"{target / _HEAD} is not that of an index; make the index again")
+        raise InputError("is not that of an index; make the index again", path=target / _HEAD)
     if head["format"] != FORMAT:
         raise InputError(
-            f"{target} has the format {head['format']}, written by halation {head.get('halation', '(unknown)')}, and "
-            f"this halation ({halation.__version__}) reads format {FORMAT}; make the index again"
+            f"has the format {head['format']}, written by halation {head.get('halation', '(unknown)')}, and "
+            f"this halation ({halation.__version__}) reads format {FORMAT}; make the index again",
+            path=target,
         )
     missing = {"data", "files", "similarity", "backend", "dim", "next_key", "meta"} - head.keys()
     if missing or not str(head["data"]).startswith(DATA) or "/" in head["data"]:
         raise InputError(
-            f"{target / _HEAD} is incomplete ({', '.join(sorted(missing)) or 'data'}); make the index again"
+            f"is incomplete ({', '.join(sorted(missing)) or 'data'}); make the index again", path=target / _HEAD
         )
     return head
 

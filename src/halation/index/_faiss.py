@@ -154,7 +154,7 @@ class Faiss:
         try:
             faiss.write_index(self._index, str(folder / _FILE))
         except RuntimeError as error:
-            raise InputError(f"{folder / _FILE} could not be written ({error}); is the disk full?") from None
+            raise InputError(f"could not be written ({error}); is the disk full?", path=folder / _FILE) from None
 
     def _options(self) -> dict[str, Any]:
         return {"recall": self.recall, "flat_below": self.flat_below, "lists": self.lists}
@@ -171,7 +171,7 @@ class Faiss:
         try:
             self._index = faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", 0))
         except RuntimeError as error:
-            raise InputError(f"{path} is no index faiss can read ({error}); make the index again") from None
+            raise InputError(f"is no index faiss can read ({error}); make the index again", path=path) from None
         self._file = path.open("rb")
 
     def _own(self) -> None:

@@ -73,4 +73,4 @@ def _array(path: Path, base: int, size: int, entry: Mapping[str, Any]) -> npt.ND
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(f"{path} is not a readable safetensors file; was it written completely?")
+    return InputError("is not a readable safetensors file; was it written completely?", path=path)

@@ -133,8 +133,9 @@ class Milvus:
         about = read_json(folder / _ABOUT)
         if about["schema"] != SCHEMA:
             raise InputError(
-                f"{folder / _ABOUT} speaks of schema {about['schema']}, and this halation reads schema {SCHEMA}; put "
-                "the items in again: Index.load(folder, backend=Milvus(uri))"
+                f"speaks of schema {about['schema']}, and this halation reads schema {SCHEMA}; put "
+                "the items in again: Index.load(folder, backend=Milvus(uri))",
+                path=folder / _ABOUT,
             )
         self.close()
         self._open(about["uri"], about["collection"])

@@ -32,8 +32,8 @@ __all__ = ["Explainer", "explain", "explain_hit"]
 
 _CELLS = 7  # rows and columns of the influence where a model has no cells of its own
 _SAME = 0.01  # how far a score may be from the index's, which keeps what was seen when it was made
-_NOT_CALIBRATED = "the run was not calibrated: halation calibrate RUN --data DATA"
-_RELATIVE = "it depends on the query's best hit, which a pair alone does not have: name an index (--index), or search"
+_NOT_CALIBRATED = "the run was not calibrated; `halation calibrate` does it"
+_RELATIVE = "it depends on the query's best hit, which a pair alone does not have; give an index, or search"
 _NOT_UNDERSTOOD = "the model knows none of these words"
 
 
@@ -104,7 +104,8 @@ def explain_hit(
     try:
         _ = model.images.network
     except (InputError, MissingExtra) as error:
-        return explainer.stored(kept, picture, text, str(error), name=id, chance=chance, is_wanted=is_wanted)
+        why = error.render(lambda path: path.name)  # a note may be read on another machine
+        return explainer.stored(kept, picture, text, why, name=id, chance=chance, is_wanted=is_wanted)
     explained = explainer(picture, text, name=id, chance=chance, is_wanted=is_wanted)
     score = float(model.similarity(kept, model.encode_texts(explained.text)))
     if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):

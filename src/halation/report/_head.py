@@ -126,7 +126,7 @@ def _explained(facts: Facts) -> str:
         "from chance to its ceiling, which is what the relevance's own order scores. "
     )
     if facts.comparison is None:
-        return text + "Hold another run against this one with --against RUN."
+        return text + "Give a second run to compare this one with."
     return text + (
         f"Difference = {facts.runs[0].name} − {facts.runs[1].name}, paired by image; ▲ better and ▼ worse where the "
         f"interval leaves 0 out and p < 0.05 ({facts.comparison.resamples:,} draws, not corrected for the number of "

@@ -78,7 +78,7 @@ def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float
 
 def _trusts(model: Model) -> Calibrators | Absent:
     path = model.folder / "calibration.json"
-    remedy = f"halation calibrate {model.folder.name} --data DATA"
+    remedy = f"halation calibrate {model.folder.name}"
     if not path.is_file():
         return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
     try:

@@ -56,6 +56,6 @@ def write_page(
 def _folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder for the report")
+        raise InputError("is a file; name a folder for the report", path=folder)
     folder.mkdir(parents=True, exist_ok=True)
     return folder

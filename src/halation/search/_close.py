@@ -41,14 +41,14 @@ def begin(folder: Path, source: Source, model: Model) -> dict[str, Any]:
     if (folder / MANIFEST).is_file():
         return _same(folder, read_manifest(folder), said)
     if folder.is_file():
-        raise InputError(f"{folder} is a file; name a new or empty folder")
+        raise InputError("is a file; name a new or empty folder", path=folder)
     in_utf8(folder)
     folder.mkdir(parents=True, exist_ok=True)
     strange = [
         path.name for path in folder.iterdir() if path.name not in ("images", "captions") and path.name[0] != "."
     ]
     if strange:
-        raise InputError(f"{folder} holds other files ({strange[0]}); name a new or empty folder")
+        raise InputError(f"holds other files ({strange[0]}); name a new or empty folder", path=folder)
     write_text(folder / MANIFEST, json.dumps(said, indent=2) + "\n")
     return said
 
@@ -56,19 +56,24 @@ def begin(folder: Path, source: Source, model: Model) -> dict[str, Any]:
 def _same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     if before.get("fingerprint") != now["fingerprint"]:
         raise InputError(
-            f"{folder} holds embeddings by another model ({before.get('run')}, as it was then); "
-            f"{now['run']} has other weights: name another folder, or delete this one"
+            f"holds embeddings by another model ({before.get('run')}, as it was then); "
+            f"{now['run']} has other weights: name another folder, or delete this one",
+            path=folder,
         )
     moved = not Path(str(before.get("source"))).exists()  # then ids and stamps say what is the same
     for key, what in (("source", "of"), ("backbone", "with the backbone")):
         if before.get(key) != now[key] and not (key == "source" and moved):
-            raise InputError(f"{folder} holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder")
+            raise InputError(
+                f"holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder", path=folder
+            )
     if before.get("split", now["split"]) != now["split"]:
         had, wanted = (f"the split {one}" if one else "all splits" for one in (before["split"], now["split"]))
-        raise InputError(f"{folder} holds embeddings of {had} of {now['source']}, not of {wanted}; name another folder")
+        raise InputError(
+            f"holds embeddings of {had} of {now['source']}, not of {wanted}; name another folder", path=folder
+        )
     if before.get("roots") and now["roots"] and before["roots"][0] != now["roots"][0] and not moved:
         raise InputError(
-            f"{folder} is of pictures below {before['roots'][0]}, not {now['roots'][0]}; name another folder"
+            f"is of pictures below {before['roots'][0]}, not {now['roots'][0]}; name another folder", path=folder
         )
     roots = now["roots"] or before.get("roots", [])  # captions have no places: they leave the pictures' as they are
     return {**now, "roots": roots, "sides": before.get("sides", {})}

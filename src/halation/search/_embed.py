@@ -84,7 +84,9 @@ def embed(
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise InputError(f"{out}: the disk is full; make room and run the same again, what is done is kept") from None
+        raise InputError(
+            ": the disk is full; make room and run the same again, what is done is kept", path=out
+        ) from None
     return close(folder, collection, said)
 
 

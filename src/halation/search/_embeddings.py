@@ -128,9 +128,9 @@ class Embeddings:
                 said,
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{root / MANIFEST} is damaged ({error!r}); embed again into another folder") from None
+            raise InputError(f"is damaged ({error!r}); embed again into another folder", path=root / MANIFEST) from None
         if not found.complete:
-            raise InputError(f"{root} is not finished; run the same `halation embed` again, it goes on where it was")
+            raise InputError("is not finished; run the same `halation embed` again, it goes on where it was", path=root)
         return found
 
     @property
@@ -146,15 +146,15 @@ class Embeddings:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an embeddings folder."""
     if not folder.is_dir():
-        raise InputError(f"{folder} does not exist; make it with halation embed RUN PICTURES -o {folder}")
+        raise InputError("does not exist", path=folder, remedy="make it with `halation embed`")
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"{folder} holds no {MANIFEST}; it is no folder that halation embed made")
+        raise InputError(f"holds no {MANIFEST}; it is no folder that halation embed made", path=folder)
     said = read_json(folder / MANIFEST)
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         version = said.get("format") if isinstance(said, dict) else None
         raise InputError(
-            f'{folder / MANIFEST} says "format": {version!r}, this halation reads {FORMAT!r}; '
-            "embed again with this version"
+            f'says "format": {version!r}, this halation reads {FORMAT!r}; embed again with this version',
+            path=folder / MANIFEST,
         )
     return said
 
@@ -167,13 +167,13 @@ def parts_of(folder: Path) -> list[Journal]:
 def _side(root: Path, side: Side, facts: dict[str, Any]) -> Embedded:
     listing = root / side / str(facts["listing"])
     if not listing.is_file():
-        raise InputError(f"{listing} is missing; run the same `halation embed` again, it writes it anew")
+        raise InputError("is missing; run the same `halation embed` again, it writes it anew", path=listing)
     if sha256_of(listing) != facts["sha256"]:
-        raise InputError(f"{listing} is damaged (its sha256 differs); run the same `halation embed` again")
+        raise InputError("is damaged (its sha256 differs); run the same `halation embed` again", path=listing)
     for part in facts["parts"]:
         if not (root / side / str(part) / JOURNAL).is_file():
             raise InputError(
-                f"{root / side / str(part)} is missing; run the same `halation embed` again: it computes it anew"
+                "is missing; run the same `halation embed` again: it computes it anew", path=root / side / str(part)
             )
     corrupt = tuple((str(one), str(why)) for one, why in facts["corrupt"])
     return Embedded(side, root / side, int(facts["items"]), listing, tuple(facts["parts"]), corrupt)

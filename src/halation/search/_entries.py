@@ -113,9 +113,9 @@ def file_of(roots: Sequence[Path], place: PictureLocation) -> Path:
     except ValueError:  # a null character
         raise InputError(f"{place.name!r} is no name of a file") from None
     if not real.startswith(root.rstrip(os.sep) + os.sep):
-        raise InputError(f"{path} leaves {root}; only what lies below it is read")
+        raise InputError("leaves its folder; only what is below it is read", path=path)
     if not there:
-        raise InputError(f"{path} does not exist")
+        raise InputError("does not exist", path=path)
     return Path(real)
 
 

@@ -61,7 +61,7 @@ class Items:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
             self._connection.execute("SELECT count(*) FROM items")
         except sqlite3.Error as error:
-            raise InputError(f"{path} cannot be read ({error}); make the index again with halation index") from None
+            raise InputError(f"cannot be read ({error}); make the index again with halation index", path=path) from None
 
     def find(self, side: Side, ids: Sequence[str]) -> dict[str, Known]:
         """What is known of these items; those that are not there are left out."""

@@ -68,8 +68,9 @@ class Journal:
             found = _sha256([array[batch.start : batch.start + batch.count] for array in arrays])
             if found != batch.sha256:
                 raise InputError(
-                    f"{self.folder}: rows {batch.start} to {batch.start + batch.count - 1} are damaged (their sha256 "
-                    "differs from the journal's); delete this folder and embed again: the other parts are kept"
+                    f": rows {batch.start} to {batch.start + batch.count - 1} are damaged (their sha256 "
+                    "differs from the journal's); delete this folder and embed again: the other parts are kept",
+                    path=self.folder,
                 )
 
     def _array(self, name: str) -> npt.NDArray[np.float32]:
@@ -78,7 +79,7 @@ class Journal:
         size = path.stat().st_size if path.is_file() else -1
         if size < wanted:
             what = "is missing" if size < 0 else f"has {size} bytes where the journal tells of {wanted}"
-            raise InputError(f"{path} {what}; delete {self.folder} and embed again: the other parts are kept")
+            raise InputError(f"{what}; delete {self.folder} and embed again: the other parts are kept", path=path)
         return np.memmap(path, dtype="<f4", mode="c", shape=shape)  # torch wants it writable; no write reaches the file
 
 
@@ -96,8 +97,8 @@ def read_journal(folder: Path) -> Journal:
                 _take(journal, json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
-                    f"{path} line {number} is damaged ({error!r}); delete {folder} and embed again: "
-                    "the other parts are kept"
+                    f"line {number} is damaged ({error!r}); delete {folder} and embed again: the other parts are kept",
+                    path=path,
                 ) from None
             journal.length += len(line)
     return journal
@@ -134,7 +135,7 @@ class Writer:
         try:
             self._open_files.enter_context(exclusive(self.folder / JOURNAL, wait=False))
         except BlockingIOError:
-            raise InputError(f"{self.folder} is being written by another process; wait for it, or stop it") from None
+            raise InputError("is being written by another process; wait for it, or stop it", path=self.folder) from None
         self.journal = read_journal(self.folder)
         if self.journal.rows:
             self.journal.arrays()  # says what is missing, before more is added behind it
@@ -163,7 +164,7 @@ class Writer:
             assert values is not None and len(values) == len(rows)
             arrays = [x.numpy().astype("<f4", copy=False) for x in (values.mean, values.log_var) if x is not None]
             if self.journal.rows and (self.journal.dim, self.journal.points) != (values.dim, values.is_point):
-                raise InputError(f"{self.folder} holds rows of another width; was the run's folder changed?")
+                raise InputError("holds rows of another width; was the run's folder changed?", path=self.folder)
             for name, array in zip(ARRAYS, arrays, strict=False):
                 self._append(name, len(self.journal.rows) * values.dim * 4, array.tobytes())
             line |= {"dim": values.dim, "points": values.is_point, "sha256": _sha256(arrays)}

@@ -102,7 +102,7 @@ def _check_ids(found: Embeddings) -> None:
     sides = [set(embedded.ids) for embedded in found.sides.values()]
     if len(sides) > 1 and (twice := sides[0] & sides[1]):
         raise InputError(
-            f"{found.folder}: {min(twice)!r} is an image and a caption; give each an id of its own and embed again"
+            f": {min(twice)!r} is an image and a caption; give each an id of its own and embed again", path=found.folder
         )
 
 
@@ -110,7 +110,9 @@ def _of_one_model(queries: Embeddings | str | os.PathLike[str], found: Embedding
     """The queries' embeddings; an InputError where another model made them."""
     others = queries if isinstance(queries, Embeddings) else Embeddings.open(queries)
     if others.fingerprint != found.fingerprint:
-        raise InputError(f"{others.folder} was made by another model than {found.folder}; embed the queries with that")
+        raise InputError(
+            f"was made by another model than {found.folder}; embed the queries with that", path=others.folder
+        )
     return others
 
 
@@ -123,8 +125,10 @@ def _bank(side: Side, found: Embeddings, others: Embeddings | None, *, needed: b
             return source.sides[asks]
     if needed:
         raise InputError(
-            f"hubness is measured on {asks}, and {found.folder} holds {side} alone; embed {asks} like those that will "
-            "ask (halation embed RUN CAPTIONS -o QUERIES) and give them with --queries"
+            f"holds {side} alone, and hubness is measured on {asks}",
+            path=found.folder,
+            remedy=f"embed {asks} like those that will ask, and give their folder",
+            argument="queries",
         )
     return None
 
@@ -145,7 +149,7 @@ def _known(embedded: Embedded) -> Iterator[Known]:
 def _check_target(target: Path) -> None:
     """An InputError where a folder holds something else than an index."""
     if target.is_file() or (target.is_dir() and not (target / ABOUT).is_file() and _strangers(target)):
-        raise InputError(f"{target} exists and is not an index of halation; name a new or empty folder")
+        raise InputError("exists and is not an index of halation; name a new or empty folder", path=target)
 
 
 def _strangers(folder: Path) -> bool:

@@ -33,8 +33,11 @@ def open_search(
     mark = model.fingerprint
     if mark != said["fingerprint"]:
         raise InputError(
-            f"{root} was made by another model than {model.folder} is now (was it trained further?); their numbers "
-            "cannot be compared: embed and index again with this run, or name the run it was made by with --run"
+            f"was made by another model than the run {model.folder.name} is now (was it trained further?); their "
+            "numbers cannot be compared",
+            path=root,
+            remedy="embed and index again with this run, or name the run the index was made by",
+            argument="run",
         )
     _ = model.indexed_similarity  # an InputError where this model cannot be searched
     model.encode_texts("a photograph")  # the first query should not wait for what loads on first use
@@ -57,22 +60,22 @@ def open_search(
 
 def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
     if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != said["items"]:
-        raise InputError(f"{data / ITEMS} is missing or damaged (its sha256 differs); make it again: halation index")
+        raise InputError("is missing or damaged (its sha256 differs); make it again: halation index", path=data / ITEMS)
     return {side: Index.load(data / side) for side in said["sides"]}, Items(data / ITEMS)
 
 
 def _about(root: Path) -> dict[str, Any]:
     if not root.is_dir():
-        raise InputError(f"{root} does not exist; make it with halation index EMBEDDINGS -o {root}")
+        raise InputError("does not exist", path=root, remedy="make it with `halation index`")
     if not (root / ABOUT).is_file():
-        raise InputError(f"{root} holds no {ABOUT}; it is no folder that halation index made")
+        raise InputError(f"holds no {ABOUT}; it is no folder that halation index made", path=root)
     said = read_json(root / ABOUT)
     version = said.get("format") if isinstance(said, dict) else None
     if version != FORMAT:
-        raise InputError(f'{root / ABOUT} says "format": {version!r}, this halation reads {FORMAT!r}; index again')
+        raise InputError(f'says "format": {version!r}, this halation reads {FORMAT!r}; index again', path=root / ABOUT)
     keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
     if missing := keys - said.keys():
-        raise InputError(f"{root / ABOUT} is damaged (no {', '.join(sorted(missing))}); index again")
+        raise InputError(f"is damaged (no {', '.join(sorted(missing))}); index again", path=root / ABOUT)
     return dict(said)
 
 
@@ -81,5 +84,10 @@ def _model(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Model
         return run
     folder = Path(run or said["run"])
     if not folder.is_dir() and run is None:
-        raise InputError(f"{root} was made by the run {folder}, which is not there; say where it is with --run")
+        raise InputError(
+            f"is not there; the index {root.name} was made by this run",
+            path=folder,
+            remedy="say where it is now",
+            argument="run",
+        )
     return load(folder, backbone=backbone or said["backbone"])

@@ -134,7 +134,7 @@ class Search:
             return first if first in self.indexes else next(iter(self.indexes))
         if want not in self.indexes:
             have = next(iter(self.indexes))
-            raise InputError(f"this index holds {have}, no {want}; embed {want} too (--side both) and index them")
+            raise InputError(f"this index holds {have}, no {want}; embed {want} too (side='both') and index them")
         return want
 
     def _answer(

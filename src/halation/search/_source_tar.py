@@ -52,7 +52,9 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
                 captions[f"{shard.name}/{key}#{k}"] = Entry(f"{shard.name}/{key}#{k}", stamp_of(text), (text,))
     if not images and not captions:
         why = f" ({problems[0][1]})" if problems else ""
-        raise InputError(f"{source} holds no picture and no caption{why}; shards hold 0001.jpg with 0001.txt or .json")
+        raise InputError(
+            f"holds no picture and no caption{why}; shards hold 0001.jpg with 0001.txt or .json", path=source
+        )
     lists: dict[Side, list[Entry]] = {"images": list(images.values()), "captions": list(captions.values())}
     return Source(str(source), tuple(roots), lists, tuple(problems))
 
@@ -73,7 +75,7 @@ def _scan(
                     problems.append((plain(f"{shard.name}/{member.name}"), plain(f"{shard}: {error}")))
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
         if not pictures and not said:
-            raise InputError(f"{shard} is no readable tar file ({error}); was it written completely?") from None
+            raise InputError(f"is no readable tar file ({error}); was it written completely?", path=shard) from None
         problems.append((shard.name, f"{shard} ends early or is damaged ({error}); what comes before is used"))
     return pictures, said
 

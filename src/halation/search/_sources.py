@@ -38,7 +38,7 @@ def open_source(
     one_of(side, SIDES, "side")
     file = Path(path)
     if not file.exists():
-        raise InputError(f"{file} does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset")
+        raise InputError("does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset", path=file)
     source = _opened(file, model, split, None if root is None else Path(root))
     wanted = ("images", "captions") if side in ("auto", "both") else (side,)
     problems = list(source.problems)
@@ -46,7 +46,7 @@ def open_source(
     entries = {name: found for name, found in named.items() if found}
     if not entries:
         have = " and ".join(name for name, found in source.entries.items() if found) or "nothing to embed"
-        raise InputError(f"{file} has no {side if side in ('images', 'captions') else 'items'}; it has {have}")
+        raise InputError(f"has no {side if side in ('images', 'captions') else 'items'}; it has {have}", path=file)
     return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes, source.split)
 
 
@@ -62,7 +62,7 @@ def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> S
         shards = sorted(file.glob("*.tar"))
         return tar_source(shards, file) if shards else _pictures(file)
     if split is not None:
-        raise InputError(f"{file} has no splits (split={split!r}); only a dataset's folder has")
+        raise InputError(f"has no splits (split={split!r}); only a dataset's folder has", path=file)
     kinds = {
         ".jsonl": lambda: _jsonl(file, root),
         ".txt": lambda: _text(file),
@@ -71,11 +71,11 @@ def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> S
     if file.suffix.lower() in kinds:
         return kinds[file.suffix.lower()]()
     if file.suffix.lower() in PICTURE_SUFFIXES:
-        raise InputError(f"{file} is one picture; name its folder, or find its like with halation search --image")
+        raise InputError("is one picture; name its folder, or search by it (`halation search`)", path=file)
     packed = file.name.endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"))
     more = "; unpack the compression first (gunzip): single members are read from it" if packed else ""
     raise InputError(
-        f"{file} is not recognised{more}; halation embeds folders of pictures, .jsonl, .txt, .tar, datasets"
+        f"is not recognised{more}; halation embeds folders of pictures, .jsonl, .txt, .tar, datasets", path=file
     )
 
 
@@ -102,7 +102,7 @@ def _pictures(folder: Path) -> Source:
             entries.append(Entry(name, stamp_of_file(path), place=PictureLocation(0, name)))
     if not entries:
         raise InputError(
-            f"{folder} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), .tar shard or known dataset"
+            f"holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), .tar shard or known dataset", path=folder
         )
     return Source(str(folder), (root,), {"images": entries}, tuple(problems))
 
@@ -123,13 +123,13 @@ def _text(file: Path) -> Source:
     called = plain(file.name)
     entries = [Entry(f"{called}:{n}", stamp_of(line), (one_line(line),)) for n, line in read_lines(file)]
     if not entries:
-        raise InputError(f"{file} is empty; write one caption on each line")
+        raise InputError("is empty; write one caption on each line", path=file)
     return Source(str(file), (), {"captions": entries})
 
 
 def _jsonl(file: Path, root: Path | None) -> Source:
     if root is not None and not root.is_dir():
-        raise InputError(f"{root} is no folder; --root names the folder the pictures lie below")
+        raise InputError("is not a folder", path=root, remedy="name the folder the pictures are below", argument="root")
     top = Path(os.path.realpath(root or file.parent))
     folders = [top, top / "images"] if root is None and (top / "images").is_dir() else [top]
     images: list[tuple[str, Entry]] = []
@@ -146,7 +146,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
         for k, text in enumerate(said):
             captions.append((place, Entry(called if alone else f"{called}#{k}", stamp_of(text), (text,))))
     if not images and not captions:
-        raise InputError(f"{file} is empty; each line is an image with its captions, or a caption")
+        raise InputError("is empty; each line is an image with its captions, or a caption", path=file)
     both: dict[Side, list[Entry]] = {"images": unique(images, "image"), "captions": unique(captions, "caption")}
     unique([*images, *captions], "the id")  # one id, one item: search finds both sides by it
     return Source(str(file), (top,) if images else (), both)
@@ -155,7 +155,7 @@ def _jsonl(file: Path, root: Path | None) -> Source:
 def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Path], top: Path, place: str) -> Entry:
     if Path(name).is_absolute():
         if not Path(os.path.realpath(name)).is_relative_to(top):
-            raise InputError(f"{place}: {name} is not below {top}; name its folder with --root")
+            raise InputError(f"{place}: {name} is not below {top}", remedy="name its folder", argument="root")
         path = Path(name)
         below = Path(os.path.realpath(path)).relative_to(top).as_posix()
     else:

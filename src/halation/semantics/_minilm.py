@@ -57,10 +57,10 @@ class MiniLM:
         folder = Path(next(iter(spec.submodule_search_locations))) / "model"
         weights = folder / "model.safetensors"
         if not weights.is_file():
-            raise InputError(f"{weights} does not exist; reinstall the package {_PACKAGE}")
+            raise InputError(f"does not exist; reinstall the package {_PACKAGE}", path=weights)
         if hashlib.sha256(weights.read_bytes()).hexdigest() != _SHA256:
             raise InputError(
-                f"{weights} is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}"
+                f"is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}", path=weights
             )
         return folder
 

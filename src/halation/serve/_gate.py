@@ -118,8 +118,8 @@ class Gate:
         host = _host(headers.get("host", ""))
         if self.names is not None and host.lower() not in self.names and not is_loopback(host):
             message = (
-                "this server answers to its own name only; open it at localhost or 127.0.0.1 (behind a proxy start "
-                "it with --allowed-host and the proxy's name)"
+                "this server answers to its own name only; open it at localhost or 127.0.0.1 (behind a "
+                "proxy, its name must be among the allowed hosts)"
             )
             raise Refusal(421, message, "host")
         site = headers.get("sec-fetch-site", "none")  # browsers say it, other clients do not

@@ -14,7 +14,7 @@ from PIL.Image import Image
 
 from halation._errors import HalationError
 from halation.search import Answer, Item
-from halation.serve._refusals import Refusal, without_folders
+from halation.serve._refusals import Refusal, message_for_client
 from halation.serve._server_metrics import ServerMetrics
 
 __all__ = ["Live", "Searcher", "opener"]
@@ -96,7 +96,7 @@ class Live:
         except (HalationError, OSError) as error:
             self._observed.reloads.add("failed")
             _log.error("the index was not reloaded, the old one stays: %s", error)
-            said = without_folders(str(error), self.folders)
+            said = message_for_client(error, self.folders)
             raise Refusal(409, f"the index was not reloaded, the old one stays in use: {said}", "reload") from error
         finally:
             self._under_way = False

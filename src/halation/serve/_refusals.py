@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fastapi.exceptions import HTTPException
 from fastapi.responses import JSONResponse
 
+from halation._errors import HalationError
 from halation.serve._server_metrics import ServerMetrics
 
-__all__ = ["Refusal", "refused", "without_folders"]
+__all__ = ["Refusal", "message_for_client", "refused"]
 
 
 class Refusal(HTTPException):
@@ -34,28 +35,24 @@ def refused(refusal: Refusal, observed: ServerMetrics) -> JSONResponse:
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
-def without_folders(words: str, known: Iterable[Path] = ()) -> str:
-    """Absolute paths cut to their last name, or to what is inside a known folder.
+def message_for_client(error: HalationError | OSError, folders: Iterable[Path]) -> str:
+    """What went wrong, without telling a client where things are on the server's disk.
 
-    Names of folders may hold spaces, and nothing says where a path ends in a sentence. So a slash further on is still
-    the path's, unless a verb that errors go on with after a path (is, holds, …) or a mark stands before it: where that
-    is not clear, too much is hidden rather than too little.
+    A path inside one of `folders` is shown from that folder's name on; of any other only the last name is left.
 
-    >>> without_folders("/home/ann/runs/pcme was trained on features (features/lite); a/b and 1/2 stay")
-    'pcme was trained on features (features/lite); a/b and 1/2 stay'
-    >>> without_folders("/my photos/idx/a.json is damaged; not there: '/the other/b c.json'", [Path("/my photos/idx")])
-    "idx/a.json is damaged; not there: 'b c.json'"
-    >>> without_folders("made by /home/My Runs (2)/of Ann's/pcme, which is gone; copy /old disk/x to /new disk/y")
-    'made by pcme, which is gone; copy x to y'
+    >>> from halation import InputError
+    >>> message_for_client(InputError("is damaged", path="/my photos/idx/a.json"), [Path("/my photos/idx")])
+    'idx/a.json is damaged'
+    >>> message_for_client(InputError("is not there", path="/srv/runs/mine", remedy="copy it", argument="run"), [])
+    'mine is not there; copy it'
     """
-    parents = {str(way.parent) for folder in known for way in (folder.absolute(), folder.resolve())} - {"/"}
-    for parent in sorted(parents, key=len, reverse=True):
-        words = re.sub(rf"(?<![\w.~/-]){re.escape(parent)}/", "", words)
-    for mark in ("'", '"'):
-        words = re.sub(rf"{mark}/(?:[^{mark}/\n]+/)+([^{mark}/\n]+){mark}", rf"{mark}\1{mark}", words)
-    return _PATH.sub("", words)
+    known = [Path(base) for folder in folders for base in (folder.absolute(), folder.resolve())]
 
+    def show(path: Path) -> str:
+        inside = next((base for base in known if path.absolute().is_relative_to(base)), None)
+        return path.name if inside is None else str(path.absolute().relative_to(inside.parent))
 
-_GOES_ON = "are|can|cannot|could|does|gives|has|have|holds|is|lacks|leaves|line|must|needs|says|speaks|was|were"
-_NAME = r"""(?:[^\s/,;:()'"]|(?<=\w)'(?=\w)|\([^()/\n]*\))+"""
-_PATH = re.compile(rf"(?<![\w.~/-])/(?:{_NAME}(?:\ (?!(?:{_GOES_ON})\b){_NAME})*/)+(?=[^\s/])")
+    if isinstance(error, HalationError):
+        return error.render(show, lambda name, value: None)
+    reason = error.strerror or "it cannot be read"
+    return reason if error.filename is None else f"{show(Path(os.fsdecode(error.filename)))}: {reason}"

@@ -17,7 +17,7 @@ from halation.serve._gate import COOKIE, same_secret, session_value
 from halation.serve._live import Live, Searcher
 from halation.serve._measures import CONTENT_TYPE
 from halation.serve._pictures import Rendered, Thumbnails, decode, original
-from halation.serve._refusals import Refusal, without_folders
+from halation.serve._refusals import Refusal, message_for_client
 from halation.serve._server_metrics import ServerMetrics
 from halation.serve._settings import ServeSettings
 from halation.serve._why import Why, WhyQuery, explained
@@ -100,7 +100,7 @@ class Service:
         try:
             told = await self.explainers.run(
                 self.live.run,
-                lambda search: explained(search, query, limit, self.live, is_wanted),
+                lambda search: explained(search, query, limit, is_wanted),
                 gone=_gone(request),
             )
         finally:
@@ -157,7 +157,7 @@ class Service:
             captions=int(told.get("captions", 0)),
             calibrated=bool(told.get("calibrated", False)),
             similarity=str(told.get("similarity", "")),
-            notes=[without_folders(str(note), self.live.folders) for note in told.get("notes", ())],
+            notes=[str(note) for note in told.get("notes", ())],
             generation=self.live.generation,
             version=halation.__version__,
             max_k=self.settings.max_k,
@@ -284,7 +284,7 @@ def _errors(*statuses: int, more: dict[int, dict[str, Any]] | None = None) -> di
 
 def in_words(error: HalationError, live: Live) -> Refusal:
     """What the search could not do, as an answer: without the folders of the server's disk."""
-    said = without_folders(str(error), live.folders)
+    said = message_for_client(error, live.folders)
     if isinstance(error, UnknownItem):
         return Refusal(404, said, "unknown_item")
     if isinstance(error, InputError):

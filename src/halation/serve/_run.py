@@ -106,15 +106,20 @@ def _listen(settings: ServeSettings) -> socket.socket:
         family, kind, protocol, _, address = found[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise InputError(f"cannot listen on {settings.host}: {error.strerror or error}; give another --host") from None
+        raise InputError(
+            f"cannot listen on {settings.host}: {error.strerror or error}",
+            remedy="give another address",
+            argument="host",
+        ) from None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a killed server's port can be taken at once
     try:
         listening.bind(address)
     except OSError as error:
         listening.close()
         raise InputError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; is another server there? "
-            "(--port takes another, --port 0 any that is free)"
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; is another server there?",
+            remedy="give another port, or 0 for any that is free",
+            argument="port",
         ) from None
     return listening
 

@@ -23,8 +23,8 @@ class ServeSettings:
     >>> ServeSettings(host="0.0.0.0")
     Traceback (most recent call last):
     ...
-    halation._errors.InputError: host 0.0.0.0 lets other machines in, so a token is needed: give --token (or set
-    HALATION_TOKEN), for example the output of `openssl rand -hex 16`
+    halation._errors.InputError: host 0.0.0.0 lets other machines in, so a token is needed; take the output of
+    `openssl rand -hex 16` (token=…)
     """
 
     host: str = "127.0.0.1"
@@ -74,8 +74,9 @@ class ServeSettings:
         if self.token is None:
             if not is_loopback(self.host):
                 raise InputError(
-                    f"host {self.host} lets other machines in, so a token is needed: give --token (or set "
-                    "HALATION_TOKEN), for example the output of `openssl rand -hex 16`"
+                    f"host {self.host} lets other machines in, so a token is needed",
+                    remedy="take the output of `openssl rand -hex 16`",
+                    argument="token",
                 )
         elif len(self.token) < _SHORTEST_TOKEN or not self.token.isascii() or not self.token.isprintable():
             raise InputError(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from halation.serve._live import Live, Searcher
-from halation.serve._refusals import without_folders
+from halation.serve._live import Searcher
 from halation.serve._schemas import sayable
 
 __all__ = ["Why", "WhyQuery", "explained"]
@@ -94,11 +93,9 @@ class Why(BaseModel):
     notes: list[str]
 
 
-def explained(search: Searcher, query: WhyQuery, max_pixels: int, live: Live, is_wanted: Callable[[], bool]) -> Why:
-    """The explanation, without the folders of the server's disk; `is_wanted` says whether somebody waits for it."""
+def explained(search: Searcher, query: WhyQuery, max_pixels: int, is_wanted: Callable[[], bool]) -> Why:
+    """The explanation; `is_wanted` says whether somebody waits for it."""
     from halation.report import explain_hit  # loads torch, which a search has loaded already
 
     told = explain_hit(search, query.id, query.text, max_pixels=max_pixels, is_wanted=is_wanted).to_dict()
-    told["notes"] = [without_folders(note, live.folders) for note in told["notes"]]
-    told["about_probability"] = without_folders(told["about_probability"], live.folders)
     return Why(**told)

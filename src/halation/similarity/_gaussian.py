@@ -152,7 +152,7 @@ class Gaussian:
         """Read what `save` wrote; nothing is executed."""
         tensors = load_tensors(path)
         if not {"mean"} <= tensors.keys() <= {"mean", "log_var"}:
-            raise InputError(f"{path} holds {sorted(tensors)}; a Gaussian is `mean` and, unless points, `log_var`")
+            raise InputError(f"holds {sorted(tensors)}; a Gaussian is `mean` and, unless points, `log_var`", path=path)
         return cls(tensors["mean"], tensors.get("log_var"))
 
     def __len__(self) -> int:

@@ -50,7 +50,13 @@ class Run:
     def begin(self, about: Mapping[str, Any], *, resume: bool) -> None:
         """Make the folder, or take up the one there is."""
         if not resume and (self.folder / RunFiles.ABOUT).exists():
-            raise InputError(f"{self.folder} holds a run already; continue it with --resume, or name another folder")
+            raise InputError(
+                "holds a run already",
+                path=self.folder,
+                remedy="name another folder, or continue this run",
+                argument="resume",
+                value=True,
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         versions = {"halation": halation.__version__, "torch": torch.__version__, "numpy": np.__version__}
         known = {**about, "versions": versions | {"python": platform.python_version()}, "state": "running"}
@@ -90,7 +96,7 @@ class Run:
         try:
             learner.restore(load_tensors(path), int(facts["updates"]))
         except (InputError, KeyError) as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f": {error}", path=path) from None
         return facts
 
     def cut_log(self, facts: Mapping[str, Any] | None) -> None:

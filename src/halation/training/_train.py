@@ -49,7 +49,7 @@ def train_recipe(
         if resume:
             _check_same(run, recipe)
             if run.about().get("state") == "finished":
-                raise InputError(f"{run.folder} is finished; nothing is left to resume")
+                raise InputError("is finished; nothing is left to resume", path=run.folder)
         elif here.first:
             _make_room(run)
         train_set = open_split(recipe, Path(data), recipe.data.train)
@@ -100,7 +100,13 @@ def _make_room(run: Run) -> None:
         return
     ended = run.about().get("state") == "stopped" or not (run.folder / RunFiles.CONFIG).exists()
     if _of_use(run) or not ended:  # without weights it may be a run in its first epoch
-        raise InputError(f"{run.folder} holds a run already; continue it with --resume, or name another folder")
+        raise InputError(
+            "holds a run already",
+            path=run.folder,
+            remedy="name another folder, or continue this run",
+            argument="resume",
+            value=True,
+        )
     _clear(run)
 
 
@@ -125,11 +131,12 @@ def _finish(run: Run, dev_set: Dataset, place: TrainState) -> None:
 def _check_same(run: Run, recipe: Recipe) -> None:
     path = run.folder / RunFiles.CONFIG
     if not path.exists():
-        raise InputError(f"{run.folder} holds no run to resume; train without --resume")
+        raise InputError("holds no run to resume", path=run.folder, remedy="begin a new run")
     if read_recipe(path) != recipe:
         raise InputError(
-            f"{run.folder} was begun with another recipe; resume it with halation train {path} --resume, or "
-            "train into another folder"
+            "was begun with another recipe",
+            path=run.folder,
+            remedy=f"resume it with its own ({path.name} inside it), or train into another folder",
         )
 
 

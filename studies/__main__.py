@@ -72,7 +72,7 @@ def daa(
     _run(
         out,
         lambda progress: run_study(
-            data, out, runs, quick=quick, only=only or (), at_once=workers, progress=progress, tell=_print_line
+            data, out, runs, quick=quick, only=only or (), at_once=workers, progress=progress, log=_print_line
         ),
     )
 
@@ -91,7 +91,7 @@ def trust(
 
     _run(
         out,
-        lambda progress: run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, tell=_print_line),
+        lambda progress: run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, log=_print_line),
     )
 
 

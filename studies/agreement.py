@@ -1,4 +1,4 @@
-"""How far a score of image–caption pairs agrees with people: rank correlations, together and within images."""
+"""Rank correlations between scores of image–caption pairs and human judgements, over all pairs and within images."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ def mean_with_interval(values: FloatArray, seed: int) -> list[float]:
 
 
 def together(relevance: FloatArray, scores: FloatArray) -> float:
-    """All pairs in one ranking, every annotator's score a point of its own; τ_c for several annotators, else τ_b."""
+    """Kendall τ × 100 over all pairs, each annotator's score by itself; τ_c for several annotators, else τ_b."""
     annotators = scores.shape[1]
     return _kendall(np.repeat(relevance, annotators), scores.ravel(), "c" if annotators > 1 else "b")
 
 
 def within(relevance: FloatArray, judged: Judgements) -> FloatArray:
-    """Kendall τ_b between relevance and mean judgement within an image's candidates, where people saw a difference."""
+    """Kendall τ_b between relevance and mean judgement within each image's candidates, if people saw a difference."""
     image = judged.pairs[:, 0]
     order = np.argsort(image, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(image[order])) + 1)
     people = judged.gains
     taus = [_kendall(relevance[group], people[group], "b") / 100 for group in groups if np.ptp(people[group]) > 0]
-    return np.asarray(
-        np.nan_to_num(np.array(taus))
-    )  # a relevance that ties all candidates of an image agrees with nobody
+    return np.asarray(np.nan_to_num(np.array(taus)))  # 0 for a relevance that ties all candidates of an image
 
 
 def _kendall(a: FloatArray, b: FloatArray, variant: str) -> float:

@@ -1,7 +1,7 @@
-"""Does training the semantic ranking help, and what does it cost? PCME's and DAA's claims on Flickr8k, from scratch.
+"""Does training the semantic ranking help, and what does it cost? The claims of PCME and DAA, tested on Flickr8k.
 
 Three tables (every model with and without DAA; which relevance to train by; how many captions an image needs) and the
-front between recall and ASP as DAA's weight grows. Every run is a file of numbers; a study goes on where it was.
+front between recall and ASP as the weight of DAA grows. Every run is a file of numbers, so the study can be resumed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from halation import _table
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
-from halation.training._loop import Tell, quiet
 from studies.daa_tables import (
     ablation_table,
     front,
@@ -25,7 +24,7 @@ from studies.daa_tables import (
     trials_table,
     verdicts,
 )
-from studies.jobs import Job, finished, run_at_once, run_job
+from studies.jobs import Job, Log, finished, ignore, run_at_once, run_job
 
 __all__ = ["DaaStudy", "daa", "jobs"]
 
@@ -53,7 +52,7 @@ for InfoNCE: [index backends](index_backends.md#hubs)."""
 
 @dataclass(frozen=True)
 class DaaStudy:
-    """What is known so far, by job."""
+    """The results so far, by job name."""
 
     results: Mapping[str, Mapping[str, Any]]
     trials: Sequence[Mapping[str, Any]] = ()
@@ -64,15 +63,15 @@ class DaaStudy:
 
     def __str__(self) -> str:
         parts = [_table.text(*table, title=title) for title, table in self._tables()]
-        return "\n\n".join([*parts, *verdicts(self.results, self.models, self.seeds), *self._left()])
+        return "\n\n".join([*parts, *verdicts(self.results, self.models, self.seeds), *self._not_run()])
 
     def to_markdown(self) -> str:
-        """docs/results.md."""
+        """The page docs/results.md."""
         first, *others = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()] or [""]
-        said = verdicts(self.results, self.models, self.seeds)
-        drawn = front(self.results, WEIGHTS)
-        plot = ["![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"] if drawn else []
-        return "\n\n".join(part for part in [_HEAD, first, *said, *plot, *self._left(), *others] if part) + "\n"
+        lines = verdicts(self.results, self.models, self.seeds)
+        plot = ["![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"]
+        plot = plot if front(self.results, WEIGHTS) else []
+        return "\n\n".join(part for part in [_HEAD, first, *lines, *plot, *self._not_run(), *others] if part) + "\n"
 
     def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
         tables = [
@@ -84,14 +83,14 @@ class DaaStudy:
             tables.append(("All trials on the dev split", trials_table(self.trials)))
         return [(title, table) for title, table in tables if table[1]]
 
-    def _left(self) -> list[str]:
+    def _not_run(self) -> list[str]:
         if not self.missing:
             return []
         first = ", ".join(self.missing[:6]) + (", …" if len(self.missing) > 6 else "")
-        return [f"Not yet run, or run with another recipe than today's: {len(self.missing)} runs ({first})."]
+        return [f"Not yet run with today's recipe: {len(self.missing)} runs ({first})."]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """results.md and the front's plot in `folder`."""
+        """Write results.md and the plot of the front into `folder`."""
         target = Path(folder)
         paths = [target / "results.md", target / "results" / "front.png"]
         write_text(paths[0], self.to_markdown())
@@ -99,25 +98,25 @@ class DaaStudy:
 
 
 def jobs(*, quick: bool = False) -> list[Job]:
-    """All runs of the study, the most telling first."""
+    """All runs of the study, those that say most first."""
     models, seeds = (QUICK, SEEDS[:1]) if quick else (MODELS, SEEDS)
-    listed = [Job(f"flickr8k_{model}{kind}", seed=seed) for seed in seeds for model in models for kind in ("", "_daa")]
+    planned = [Job(f"flickr8k_{model}{kind}", seed=seed) for seed in seeds for model in models for kind in ("", "_daa")]
     if quick:
-        return listed
-    listed += [_plain(10, seed, "plain") for seed in seeds]
-    listed += [_plain(weight, 0, f"weight{weight}") for weight in WEIGHTS]
+        return planned
+    planned += [_plain(10, seed, "plain") for seed in seeds]
+    planned += [_plain(weight, 0, f"weight{weight}") for weight in WEIGHTS]
     for seed in seeds:
-        listed += [Job("flickr8k_infonce_daa", (f"loss.daa.relevance={name}",), seed, name) for name in RELEVANCES[1:]]
+        planned += [Job("flickr8k_infonce_daa", (f"loss.daa.relevance={name}",), seed, name) for name in RELEVANCES[1:]]
     for seed in seeds:
         for captions in RATIOS:
             for kind in ("", "_daa"):
                 settings = (f"data.captions={captions}",)
-                listed.append(Job(f"flickr8k_infonce{kind}", settings, seed, f"captions{captions}"))
-    return listed
+                planned.append(Job(f"flickr8k_infonce{kind}", settings, seed, f"captions{captions}"))
+    return planned
 
 
 def _plain(weight: float, seed: int, label: str) -> Job:
-    """DAA on the model's own score, without a gist: what the paper does."""
+    """DAA on the model's own score, without a gist, as in the paper."""
     settings = ("model.gist=0", f"loss.daa.weight={weight}", "loss.daa.temperature=0.01")
     return Job("flickr8k_infonce_daa", settings, seed, label)
 
@@ -131,35 +130,35 @@ def daa(
     only: Sequence[str] = (),
     at_once: int = 1,
     progress: Progress = silent,
-    tell: Tell = quiet,
+    log: Log = ignore,
 ) -> DaaStudy:
-    """Run what has not been run, and collect the tables.
+    """Run the jobs that have no result yet, and collect the tables.
 
     only      runs whose name contains one of these
-    at_once   runs side by side, each a process with its share of the threads; small models train faster so than one
-              after the other on all of them
+    at_once   processes, each with its share of the threads; small models train faster that way than one after another
+              on all threads
     """
     results = Path(out) / "results"
     results.mkdir(parents=True, exist_ok=True)
     Path(runs).mkdir(parents=True, exist_ok=True)
-    listed = jobs(quick=quick)
-    wanted = [job for job in listed if not only or any(part in job.name for part in only)]
+    planned = jobs(quick=quick)
+    wanted = [job for job in planned if not only or any(part in job.name for part in only)]
     if at_once > 1:
-        run_at_once(wanted, at_once, Path(data), results, Path(runs), progress=progress, tell=tell)
+        run_at_once(wanted, at_once, Path(data), results, Path(runs), progress=progress, log=log)
         return collect(out, quick=quick)
     for number, job in enumerate(wanted):
-        tell(f"[{number + 1}/{len(wanted)}] {job.name}")
-        run_job(job, Path(data), results, Path(runs), progress=progress, tell=tell)
+        log(f"[{number + 1}/{len(wanted)}] {job.name}")
+        run_job(job, Path(data), results, Path(runs), progress=progress, log=log)
         progress("runs", number + 1, len(wanted))
     return collect(out, quick=quick)
 
 
 def collect(out: str | os.PathLike[str], *, quick: bool = False) -> DaaStudy:
-    """The study as far as its files go."""
+    """The study as its files have it."""
     results = Path(out) / "results"
-    listed = jobs(quick=quick)
-    known = ((job.name, finished(job, results)) for job in jobs())
-    found = {name: result for name, result in known if result is not None}
-    missing = tuple(job.name for job in listed if job.name not in found)
+    planned = jobs(quick=quick)
+    every = ((job.name, finished(job, results)) for job in jobs())
+    results_by_name = {name: result for name, result in every if result is not None}
+    missing = tuple(job.name for job in planned if job.name not in results_by_name)
     trials = read_json(results / "trials.json") if (results / "trials.json").exists() else []
-    return DaaStudy(found, trials, missing, SEEDS[:1] if quick else SEEDS, QUICK if quick else MODELS)
+    return DaaStudy(results_by_name, trials, missing, SEEDS[:1] if quick else SEEDS, QUICK if quick else MODELS)

@@ -1,4 +1,4 @@
-"""The tables and the plot of the DAA study, from the files of its runs."""
+"""The tables and the plot of the DAA study, made from the results of its runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DRAWS = 10_000
 _SIDES = ("i2t", "t2i")
 
 
-def of(results: Results, recipe: str, seeds: Sequence[int], label: str = "") -> list[Mapping[str, Any]]:
-    """The runs of a recipe that are there, one per seed."""
+def runs_of(results: Results, recipe: str, seeds: Sequence[int], label: str = "") -> list[Mapping[str, Any]]:
+    """The finished runs of a recipe, one per seed."""
     names = ("-".join(part for part in (recipe, label, f"seed{seed}") if part) for seed in seeds)
     return [results[name] for name in names if name in results]
 
@@ -35,11 +35,11 @@ def models_table(results: Results, models: Sequence[str], seeds: Sequence[int]) 
     for model in models:
         kinds = [("", ""), ("_daa", "")] + [("_daa", "plain")] * (model == "infonce")
         for kind, label in kinds:
-            runs = of(results, f"flickr8k_{model}{kind}", seeds, label)
+            runs = runs_of(results, f"flickr8k_{model}{kind}", seeds, label)
             if runs:
                 rows.append(
                     [
-                        _called(model, kind, label),
+                        _title(model, kind, label),
                         _size(runs[0]),
                         str(len(runs)),
                         *(_pair(runs, name) for name in metrics),
@@ -52,17 +52,17 @@ def models_table(results: Results, models: Sequence[str], seeds: Sequence[int]) 
     return header, rows
 
 
-def _called(model: str, kind: str, label: str = "") -> str:
+def _title(model: str, kind: str, label: str = "") -> str:
     return f"{model}{' + DAA' if kind else ''}{' on its own score' if label else ''}"
 
 
 def _size(run: Mapping[str, Any]) -> str:
-    """Dimensions and weights: SGR and SAF are smaller than published, so that the study fits a day."""
+    """Dimensions and weights. SGR and SAF are smaller than published, so that the study fits into a day."""
     recipe = read_recipe(run["recipe"], tuple(run["settings"]))
-    shown = [f"D = {recipe.model.dim}"]
+    parts = [f"D = {recipe.model.dim}"]
     if recipe.image.grid:
-        shown += [f"{recipe.image.grid**2} cells", f"similarities of {recipe.model.sim_dim}"]
-    return ", ".join([*shown, f"{run['parameters'] / 1e6:.1f} M weights"])
+        parts += [f"{recipe.image.grid**2} cells", f"similarities of {recipe.model.sim_dim}"]
+    return ", ".join([*parts, f"{run['parameters'] / 1e6:.1f} M weights"])
 
 
 def _command(run: Mapping[str, Any]) -> str:
@@ -75,11 +75,11 @@ def ablation_table(results: Results, relevances: Sequence[str], seeds: Sequence[
     measures = (*relevances, "mean")
     header = ["trained by", "seeds", "R-sum", *(f"ASP({name})" for name in measures)]
     rows = []
-    base = of(results, "flickr8k_infonce", seeds)
-    model = [("nothing (base)", base)] + [
-        (name, of(results, "flickr8k_infonce_daa", seeds, "" if name == "tfidf" else name)) for name in relevances
+    base = runs_of(results, "flickr8k_infonce", seeds)
+    trained = [("nothing (base)", base)] + [
+        (name, runs_of(results, "flickr8k_infonce_daa", seeds, "" if name == "tfidf" else name)) for name in relevances
     ]
-    for name, runs in model:
+    for name, runs in trained:
         if runs:
             asp = [_pair(runs, f"ASP({measure})") for measure in measures]
             rows.append([name, str(len(runs)), _spread([run["test"]["rsum"] for run in runs]), *asp])
@@ -92,21 +92,21 @@ def ratio_table(results: Results, captions: Sequence[int], seeds: Sequence[int])
     rows = []
     for count in captions:
         for kind in ("", "_daa"):
-            runs = of(results, f"flickr8k_infonce{kind}", seeds, "" if count == 5 else f"captions{count}")
+            runs = runs_of(results, f"flickr8k_infonce{kind}", seeds, "" if count == 5 else f"captions{count}")
             if runs:
                 total = _spread([run["test"]["rsum"] for run in runs])
-                name = _called("infonce", kind)
+                name = _title("infonce", kind)
                 rows.append([str(count), name, str(len(runs)), _pair(runs, "R@1"), total, _pair(runs, "ASP(tfidf)")])
     return header, rows if len(rows) > 2 else []
 
 
 def trials_table(trials: Sequence[Mapping[str, Any]]) -> Table:
-    """Everything that was tried, on the dev split."""
+    """Every trial, with its figures on the dev split."""
     header = ["recipe", "settings", "dev R@1", "dev R-sum", "dev ASP(tfidf)", "chosen"]
     rows = [
         [
             str(trial["recipe"]),
-            _tried(trial),
+            _trial_settings(trial),
             f"{trial['dev']['R@1 i2t']:.1f} / {trial['dev']['R@1 t2i']:.1f}",
             f"{trial['dev']['rsum']:.1f}",
             f"{trial['dev']['ASP(tfidf) i2t']:.1f} / {trial['dev']['ASP(tfidf) t2i']:.1f}",
@@ -117,13 +117,13 @@ def trials_table(trials: Sequence[Mapping[str, Any]]) -> Table:
     return header, rows
 
 
-def _tried(trial: Mapping[str, Any]) -> str:
+def _trial_settings(trial: Mapping[str, Any]) -> str:
     parts = [" ".join(trial["settings"]), f"({trial['note']})" if trial.get("note") else ""]
     return " ".join(part for part in parts if part) or "–"
 
 
 def difference(base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], seed: int = 0) -> list[float]:
-    """R-sum of `other` less that of `base`, and its 95 % interval: seeds averaged, images resampled, paired."""
+    """R-sum of `other` minus that of `base`, and its 95 % interval: seeds averaged, images resampled in pairs."""
     per_image: FloatArray = 20.0 * (_by_image(other) - _by_image(base))
     draws = np.random.default_rng(seed).integers(len(per_image), size=(_DRAWS // 100, 100, len(per_image)))
     means = np.concatenate([per_image[block].mean(axis=1) for block in draws])
@@ -136,11 +136,11 @@ def _by_image(runs: Sequence[Mapping[str, Any]]) -> FloatArray:
 
 
 def verdicts(results: Results, models: Sequence[str], seeds: Sequence[int]) -> list[str]:
-    """What DAA gained and cost each model, in a line; and whether uncertainty means something."""
-    said = []
+    """One line per model: what DAA gains and costs; and R@1 by uncertainty."""
+    lines = []
     for model, label in [(model, "") for model in models] + [("infonce", "plain")]:
-        base = of(results, f"flickr8k_{model}", seeds)
-        other = of(results, f"flickr8k_{model}_daa", seeds, label)
+        base = runs_of(results, f"flickr8k_{model}", seeds)
+        other = runs_of(results, f"flickr8k_{model}_daa", seeds, label)
         if not base or len(base) != len(other):
             continue
         gains = [
@@ -149,18 +149,18 @@ def verdicts(results: Results, models: Sequence[str], seeds: Sequence[int]) -> l
             for side in _SIDES
         ]
         change, low, high = difference(base, other)
-        said.append(
+        lines.append(
             f"- {model}: DAA{' on its own score' if label else ''} changes ASP(tfidf) by {signed(gains[0])} (i2t) and "
             f"{signed(gains[1])} (t2i), "
             f"R-sum by {signed(change)} [{signed(low)}, {signed(high)}] ({len(base)} seeds)."
         )
-    said += [line for model in models for kind in ("", "_daa") for line in _certainty(results, model, kind, seeds)]
-    return ["\n".join(said)] if said else []
+    lines += [line for model in models for kind in ("", "_daa") for line in _certainty(results, model, kind, seeds)]
+    return ["\n".join(lines)] if lines else []
 
 
 def _certainty(results: Results, model: str, kind: str, seeds: Sequence[int]) -> list[str]:
-    """R@1 by fifth of uncertainty, a line for a model that has any."""
-    runs = of(results, f"flickr8k_{model}{kind}", seeds)
+    """R@1 by fifth of uncertainty; no line for a model without uncertainty."""
+    runs = runs_of(results, f"flickr8k_{model}{kind}", seeds)
     if not runs or runs[0]["test"]["fifths"]["captions"] is None:
         return []
     shown = []
@@ -168,38 +168,38 @@ def _certainty(results: Results, model: str, kind: str, seeds: Sequence[int]) ->
         values = np.mean([run["test"]["fifths"][side] for run in runs], axis=0)
         shown.append(f"{side} {', '.join(f'{value:.1f}' for value in values)}")
     return [
-        f"- {_called(model, kind)}: R@1 from the most to the least certain fifth of the queries: {'; '.join(shown)}."
+        f"- {_title(model, kind)}: R@1 from the most to the least certain fifth of the queries: {'; '.join(shown)}."
     ]
 
 
 def front(results: Results, weights: Sequence[float]) -> list[tuple[float, Mapping[str, Any]]]:
-    """(weight of DAA on the score itself, what the test split says), by weight; empty where there are too few."""
-    points = [(0.0, of(results, "flickr8k_infonce", (0,)))]
-    points += [(weight, of(results, "flickr8k_infonce_daa", (0,), f"weight{weight:g}")) for weight in weights]
-    points += [(10.0, of(results, "flickr8k_infonce_daa", (0,), "plain"))]
+    """(weight of DAA on the score itself, test results), by weight; empty if there are too few points to plot."""
+    points = [(0.0, runs_of(results, "flickr8k_infonce", (0,)))]
+    points += [(weight, runs_of(results, "flickr8k_infonce_daa", (0,), f"weight{weight:g}")) for weight in weights]
+    points += [(10.0, runs_of(results, "flickr8k_infonce_daa", (0,), "plain"))]
     known = sorted(((weight, runs[0]["test"]) for weight, runs in points if runs), key=lambda point: point[0])
     return known if len(known) >= 3 else []
 
 
 def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
-    """R-sum against ASP as the weight of DAA on the score itself grows, and what a gist makes of it.
+    """Plot R-sum against ASP as the weight of DAA on the score itself grows, and DAA by gist beside it.
 
-    False where there is nothing to draw.
+    Returns False if there are too few points to plot.
     """
-    known = front(results, weights)
-    if not known:
+    points = front(results, weights)
+    if not points:
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 4.0), layout="constrained")
     FigureCanvasAgg(figure)
-    gist = of(results, "flickr8k_infonce_daa", (0,))
-    both = figure.subplots(1, 2, sharey=True)
-    for axes, side, what in zip(both, _SIDES, ("image → captions", "caption → images"), strict=True):
-        asp, recall = [test[side]["ASP(tfidf)"] for _, test in known], [test["rsum"] for _, test in known]
+    gist = runs_of(results, "flickr8k_infonce_daa", (0,))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, side, what in zip(panels, _SIDES, ("image → captions", "caption → images"), strict=True):
+        asp, recall = [test[side]["ASP(tfidf)"] for _, test in points], [test["rsum"] for _, test in points]
         axes.plot(asp, recall, "o-", color="tab:blue", label="weight · DAA on the score itself")
-        for weight, x, y in zip([weight for weight, _ in known], asp, recall, strict=True):
+        for weight, x, y in zip([weight for weight, _ in points], asp, recall, strict=True):
             axes.annotate(f"{weight:g}", (x, y), xytext=(-9, -11), textcoords="offset points", fontsize=8, ha="center")
         if gist:
             test = gist[0]["test"]
@@ -207,8 +207,8 @@ def front_plot(results: Results, weights: Sequence[float], path: Path) -> bool:
         axes.set(xlabel="ASP(tfidf), %", title=what)
         axes.grid(alpha=0.3)
         axes.margins(0.09)
-    both[0].set_ylabel("R-sum")
-    figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)  # never over a point
+    panels[0].set_ylabel("R-sum")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)  # never over a point
     figure.suptitle("InfoNCE with DAA on Flickr8k (test, seed 0)")
     with publish_file(path) as temporary:
         figure.savefig(temporary, dpi=150)

@@ -1,4 +1,4 @@
-"""A sentence encoder that remembers: a study meets the same captions again and again."""
+"""A sentence encoder with a memory, since a study encodes the same captions again and again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RememberingEncoder"]
 
 
 class RememberingEncoder:
-    """MiniLM, loaded at the first sentence; each different sentence is encoded once."""
+    """MiniLM, loaded with the first sentence. Each distinct sentence is encoded once."""
 
     name = MiniLM.name
 

@@ -2,7 +2,7 @@
 
 Flickr8k's judgements (Hodosh et al., JAIR 2013): experts rated 5,822 pairs from 1 to 4, and a crowd said yes or no to
 tens of thousands. The first table repeats the captioning literature's protocol, so that our metrics stand beside
-published figures; the second asks what retrieval needs: the order of an image's candidates, its own captions included.
+published figures. The second asks what retrieval needs: the order of an image's candidates, own captions included.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class HumansStudy:
-    """Both tables, and the relevance that agrees best."""
+    """Agreement of every relevance with people, by the literature's protocol and as ASP and DAA use it."""
 
     expert_pairs: int
     crowd_pairs: int
@@ -76,7 +76,7 @@ class HumansStudy:
         return "\n\n".join([*tables, *self._remarks()])
 
     def to_markdown(self) -> str:
-        """Both tables with what they mean."""
+        """The page docs/studies/humans.md."""
         head = (
             "# Which relevance agrees with people?\n\n"
             "Kendall rank correlation × 100 between a relevance and human judgements of Flickr8k pairs. "
@@ -146,7 +146,7 @@ class HumansStudy:
         ]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """humans.md and humans.json in `folder`; numbers only, no caption."""
+        """Write humans.md and humans.json into `folder`; numbers only, no captions."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / "humans.md", target / "humans.json"]
@@ -185,7 +185,7 @@ def _fit(split: Truth, name: str, encoder: RememberingEncoder, **options: Any) -
 
 
 def _literature(judged: Judgements, name: str, encoder: RememberingEncoder) -> float:
-    """Own captions removed, df over the pairs' reference sets (one set per pair); τ_c for experts, else τ_b."""
+    """Agreement without own captions, df over the pairs' reference sets (one per pair); τ_c for experts, else τ_b."""
     split, kept = judged.base, ~judged.own
     assert split.image_of is not None
     references: list[list[str]] = [[] for _ in range(split.n_images)]
@@ -217,10 +217,10 @@ def _relevance_of(corpus: Corpus, judged: Judgements, leave_one_out: bool = Fals
     columns, column = np.unique(captions, return_inverse=True)
     for start in range(0, corpus.n_images, _ROWS):
         stop = min(start + _ROWS, corpus.n_images)
-        here = np.flatnonzero((images >= start) & (images < stop))
-        if len(here):
+        rows = np.flatnonzero((images >= start) & (images < stop))
+        if len(rows):
             block = corpus.block(np.arange(start, stop), columns, leave_one_out)
-            out[here] = block[images[here] - start, column[here]]
+            out[rows] = block[images[rows] - start, column[rows]]
     return out
 
 

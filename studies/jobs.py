@@ -1,4 +1,4 @@
-"""One training run of a study: a recipe, settings and a seed in, a file of numbers out; never done twice."""
+"""One training run of a study: a recipe, settings and a seed give a file of numbers. No run is done twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,27 +27,33 @@ from halation.encoders import Encoded, Model, detail_of, load
 from halation.evaluation import Report, evaluate
 from halation.similarity import Gaussian
 from halation.training import Recipe, Run, read_recipe, train_recipe
-from halation.training._loop import Tell, quiet
 from studies.agreement import together, within
 
-__all__ = ["Job", "digest", "finished", "run_at_once", "run_job"]
+__all__ = ["Job", "Log", "digest", "finished", "ignore", "run_at_once", "run_job"]
+
+Log = Callable[[str], None]
+"""Takes a line that says how a study goes on."""
 
 RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
 METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
 
 
+def ignore(line: str) -> None:
+    """The log of a caller who does not want one."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """A run of a study."""
+    """A run of a study: what to train, and how its file is named."""
 
     recipe: str
     settings: tuple[str, ...] = ()
     seed: int = 0
-    label: str = ""  # what tells it from the recipe as it is
+    label: str = ""  # names a job whose settings differ from the recipe
 
     @property
     def name(self) -> str:
-        """What its file is called."""
+        """The name of its file, without suffix."""
         return "-".join(part for part in (self.recipe, self.label, f"seed{self.seed}") if part)
 
     def read(self) -> Recipe:
@@ -56,25 +62,25 @@ class Job:
 
     @property
     def command(self) -> str:
-        """What a person would type for the training."""
+        """The command that trains it."""
         sets = "".join(f" --set {setting}" for setting in (*self.settings, f"train.seed={self.seed}"))
         return f"halation train {self.recipe} --data flickr8k{sets} --out RUN"
 
 
 def run_job(
-    job: Job, data: Path, results: Path, runs: Path, *, progress: Progress = silent, tell: Tell = quiet
+    job: Job, data: Path, results: Path, runs: Path, *, progress: Progress = silent, log: Log = ignore
 ) -> dict[str, Any]:
-    """Train, measure on the test split, write the numbers; or read them where it was done before."""
+    """Train, measure on the test split and write the numbers; or read them if the job is done."""
     done = finished(job, results)
     if done is not None:
         return done
     began = time.perf_counter()
     folder, recipe = runs / job.name, job.read()
-    begun = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
-    if folder.exists() and not begun:  # of an earlier recipe, however far it came
+    started = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
+    if folder.exists() and not started:  # from an earlier recipe, finished or not
         shutil.rmtree(folder)
     if Run(folder).about().get("state") != "finished":
-        train_recipe(recipe, data, folder, resume=begun, progress=progress, tell=tell)
+        train_recipe(recipe, data, folder, resume=started, progress=progress, tell=log)
     model = load(folder)
     seconds = trained_seconds(folder)
     result: dict[str, Any] = {
@@ -101,18 +107,20 @@ def run_at_once(
     runs: Path,
     *,
     progress: Progress = silent,
-    tell: Tell = quiet,
+    log: Log = ignore,
 ) -> None:
-    """`run_job` for every job, so many side by side. The first error ends it, when what is running has ended."""
+    """Run every job, `at_once` of them side by side. The first error ends the rest once the running jobs have ended."""
     share = max(1, threads() // at_once)
-    spawn = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads, which are not there
+    spawn = multiprocessing.get_context(
+        "spawn"
+    )  # a forked child would wait for torch's threads, which it does not have
     with ProcessPoolExecutor(at_once, spawn, _with_threads, (share,)) as pool:
-        waiting = {pool.submit(run_job, job, data, results, runs): job for job in jobs}
+        running = {pool.submit(run_job, job, data, results, runs): job for job in jobs}
         try:
-            for number, done in enumerate(as_completed(waiting), 1):
-                result, name = done.result(), waiting[done].name
+            for number, done in enumerate(as_completed(running), 1):
+                result, name = done.result(), running[done].name
                 minutes = f"{result['seconds'] / 60:.1f} minutes of training"
-                tell(f"[{number}/{len(jobs)}] {name}: {minutes}, R-sum {result['test']['rsum']:.1f}")
+                log(f"[{number}/{len(jobs)}] {name}: {minutes}, R-sum {result['test']['rsum']:.1f}")
                 progress("runs", number, len(jobs))
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -125,35 +133,35 @@ def _with_threads(share: int) -> None:
 
 
 def finished(job: Job, results: Path) -> dict[str, Any] | None:
-    """The numbers of a job that was run with the recipe as it is today."""
+    """The numbers of a job that was run with today's recipe; None if there are none."""
     path = results / f"{job.name}.json"
-    found: dict[str, Any] = read_json(path) if path.exists() else {}
-    return found if found.get("digest") == digest(job.read()) else None
+    result: dict[str, Any] = read_json(path) if path.exists() else {}
+    return result if result.get("digest") == digest(job.read()) else None
 
 
 def digest(recipe: Recipe) -> str:
-    """What tells a recipe from another: all that is not as it is by default. A changed recipe runs again."""
-    given, usual = (_flat(dataclasses.asdict(each)) for each in (recipe, Recipe()))
-    changed = {key: value for key, value in given.items() if value != usual[key]}
+    """A short hash of every value that differs from its default. A job whose recipe changed runs again."""
+    values, defaults = (_flat(dataclasses.asdict(each)) for each in (recipe, Recipe()))
+    changed = {key: value for key, value in values.items() if value != defaults[key]}
     return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _flat(values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        flat |= _flat(value, f"{place}{key}.") if isinstance(value, Mapping) else {f"{place}{key}": value}
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return flat
 
 
 def trained_seconds(folder: Path) -> float:
-    """How long the training took."""
+    """Seconds that the training took."""
     return float(Run(folder).about().get("seconds", 0.0))
 
 
 def best_dev(folder: Path) -> dict[str, float]:
-    """The validation by which the model was selected."""
-    chosen = [line["dev"] for line in Run(folder).history() if line.get("selected")]
-    return dict(chosen[-1])
+    """The dev figures of the epoch whose model was kept."""
+    selected = [line["dev"] for line in Run(folder).history() if line.get("selected")]
+    return dict(selected[-1])
 
 
 def measured(model: Model, data: Path) -> dict[str, Any]:
@@ -175,11 +183,11 @@ def measured(model: Model, data: Path) -> dict[str, Any]:
 
 
 def rsum_by_image(report: Report) -> list[int]:
-    """What each image adds to R-sum, in fifths of a hit: its mean over images, × 20, is R-sum (five captions each)."""
-    found = {side: _hits(report, side) for side in ("i2t", "t2i")}
-    per_image = found["t2i"].reshape(len(found["i2t"]), -1)
-    assert per_image.shape[1] == 5
-    return [int(value) for value in np.rint(5 * found["i2t"] + per_image.sum(axis=1))]
+    """What each image adds to R-sum, in fifths of a hit. The mean over images × 20 is R-sum (five captions each)."""
+    hits = {side: _hits(report, side) for side in ("i2t", "t2i")}
+    captions = hits["t2i"].reshape(len(hits["i2t"]), -1)  # (images, 5)
+    assert captions.shape[1] == 5
+    return [int(value) for value in np.rint(5 * hits["i2t"] + captions.sum(axis=1))]
 
 
 def _hits(report: Report, side: str) -> FloatArray:
@@ -188,7 +196,7 @@ def _hits(report: Report, side: str) -> FloatArray:
 
 
 def fifths(encoded: Encoded, report: Report, side: str) -> list[float] | None:
-    """R@1 of the most certain fifth of the queries, the next, … the least certain; None for points."""
+    """R@1 by fifth of the queries, from the most to the least certain; None for points."""
     encoded = detail_of(encoded)
     if not isinstance(encoded, Gaussian) or encoded.is_point:
         return None

@@ -1,4 +1,4 @@
-"""How many unannotated matches does a relevance find, and how many pairs must it call positive for that?
+"""How many unannotated matches does a relevance find, and how many pairs must it call positive to find them?
 
 Crisscrossed Captions (CxC) had people rate pairs of COCO images and captions that do not belong together; those rated
 as matching are correspondences that the dataset does not annotate. Class vectors (PMRP's plausible matches) and
@@ -38,21 +38,21 @@ _ROWS = 250
 
 @dataclass(frozen=True)
 class Curve:
-    """For ever looser thresholds: how many pairs are called positive, how many CxC correspondences are among them."""
+    """Pairs called positive, and CxC correspondences among them, as the threshold gets looser."""
 
     name: str
     called: list[int]
     recovered: list[int]
 
     def price(self, recovered: int) -> int | None:
-        """The fewest pairs that must be called positive to recover so many; None if never."""
-        place = int(np.searchsorted(self.recovered, recovered))
-        return self.called[place] if place < len(self.called) else None
+        """The fewest pairs to call positive to recover this many correspondences; None if no threshold does."""
+        position = int(np.searchsorted(self.recovered, recovered))
+        return self.called[position] if position < len(self.called) else None
 
 
 @dataclass(frozen=True)
 class PositivesStudy:
-    """The answer: one curve per relevance, class vectors at each ζ, and what the annotated captions score."""
+    """One curve per relevance, class vectors at each ζ, and how many annotated captions score low."""
 
     pairs: int
     correspondences: int
@@ -65,7 +65,7 @@ class PositivesStudy:
         return "\n\n".join([*(_table.text(*table, title=title) for title, table in self._tables()), *self._remarks()])
 
     def to_markdown(self) -> str:
-        """Tables, plot and the paper's numbers."""
+        """The page docs/studies/positives.md."""
         head = (
             "# Which relevance finds the unannotated matches?\n\n"
             f"All {self.pairs:,} pairs of the COCO 5K test split; {self.correspondences:,} correspondences that people "
@@ -92,10 +92,11 @@ class PositivesStudy:
             for zeta, called, recovered in zip(ZETAS, self.classes.called, self.classes.recovered, strict=True)
         ]
         shown = list(zip(ZETAS, self.classes.called, self.classes.recovered, strict=True))[:3]
-        header = ["pairs called positive to recover", *(f"{found:,} (ζ = {zeta})" for zeta, _, found in shown)]
+        header = ["pairs called positive to recover", *(f"{recovered:,} (ζ = {zeta})" for zeta, _, recovered in shown)]
         rows = [["classes", *(f"{called:,}" for _, called, _ in shown)]]
         rows += [
-            [curve.name, *(_price(curve, called, found) for _, called, found in shown)] for curve in self.semantics
+            [curve.name, *(_price(curve, called, recovered) for _, called, recovered in shown)]
+            for curve in self.semantics
         ]
         return [
             (
@@ -106,7 +107,7 @@ class PositivesStudy:
         ]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """positives.md, positives.json and positives.png in `folder`."""
+        """Write positives.md, positives.json and positives.png into `folder`."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / f"positives.{suffix}" for suffix in ("md", "json", "png")]
@@ -131,7 +132,7 @@ def positives(
     truth = data if isinstance(data, Truth) else open_dataset(data, pictures=False).truth
     if truth.captions is None or truth.image_of is None or truth.classes is None or truth.annotated is None:
         raise InputError("the study needs captions and the classes of every image (COCO's categories)")
-    found = correspondences(truth, read_cxc(truth, None if isinstance(data, Truth) else _ground_truth_in(data)))
+    pairs = correspondences(truth, read_cxc(truth, None if isinstance(data, Truth) else _ground_truth_in(data)))
     encoder = RememberingEncoder(progress)
     curves, missing = [], []
     for done, name in enumerate(relevances):
@@ -142,36 +143,36 @@ def positives(
         except MissingExtra:
             missing.append(name)
         else:
-            curves.append(_count(name, corpus, found))
+            curves.append(_count(name, corpus, pairs))
         progress("relevances", done + 1, len(relevances))
-    own = Semantics.fit(truth.captions, truth.image_of, "tfidf").corpus()
-    low = np.mean(_own_scores(own, truth.image_of) < LOW_SCORE)
+    tfidf = Semantics.fit(truth.captions, truth.image_of, "tfidf").corpus()
+    low = np.mean(_own_scores(tfidf, truth.image_of) < LOW_SCORE)
     return PositivesStudy(
-        truth.n_images * truth.n_captions, len(found), class_curve(truth, found), curves, float(low), tuple(missing)
+        truth.n_images * truth.n_captions, len(pairs), class_curve(truth, pairs), curves, float(low), tuple(missing)
     )
 
 
-def _count(name: str, corpus: Corpus, found: IntArray) -> Curve:
-    """Histograms of all pairs and of the correspondences over thresholds; only those that win something are kept."""
+def _count(name: str, corpus: Corpus, correspondences: IntArray) -> Curve:
+    """Histograms of all pairs and of the correspondences over thresholds; thresholds that gain nothing are dropped."""
     pairs = np.zeros(1 << (32 - _SHIFT), dtype=np.int64)
     hits = np.zeros_like(pairs)
     for start in range(0, corpus.n_images, _ROWS):
         bins = _bins(corpus.rows(start, min(start + _ROWS, corpus.n_images)))
         pairs += np.bincount(bins.ravel(), minlength=len(pairs))
-        here = found[(found[:, 0] >= start) & (found[:, 0] < start + _ROWS)]
-        hits += np.bincount(bins[here[:, 0] - start, here[:, 1]], minlength=len(hits))
+        image, caption = correspondences[(correspondences[:, 0] >= start) & (correspondences[:, 0] < start + _ROWS)].T
+        hits += np.bincount(bins[image - start, caption], minlength=len(hits))
     called, recovered = np.cumsum(pairs[::-1]), np.cumsum(hits[::-1])
     keep = np.flatnonzero(hits[::-1])
     return Curve(name, called[keep].tolist(), recovered[keep].tolist())
 
 
 def _own_scores(corpus: Corpus, image_of: IntArray) -> FloatArray:
-    """What each caption scores against its own image, (n_captions,)."""
+    """The relevance of each caption to its own image, (n_captions,)."""
     out = np.empty(corpus.n_captions)
     for start in range(0, corpus.n_images, _ROWS):
         stop = min(start + _ROWS, corpus.n_images)
-        own = np.flatnonzero((image_of >= start) & (image_of < stop))
-        out[own] = corpus.rows(start, stop)[image_of[own] - start, own]
+        caption = np.flatnonzero((image_of >= start) & (image_of < stop))
+        out[caption] = corpus.rows(start, stop)[image_of[caption] - start, caption]
     return out
 
 
@@ -183,29 +184,29 @@ def correspondences(truth: Truth, cxc: Truth) -> IntArray:
     return np.asarray(extended[truth.image_of[extended[:, 1]] != extended[:, 0]])
 
 
-def class_curve(truth: Truth, found: IntArray) -> Curve:
-    """Pairs whose class vectors differ in at most ζ places, for each ζ; images without classes left out."""
+def class_curve(truth: Truth, pairs: IntArray) -> Curve:
+    """Pairs whose class vectors differ in at most ζ classes, for each ζ; images without classes are left out."""
     assert truth.classes is not None and truth.annotated is not None and truth.image_of is not None
     codes = truth.classes[truth.annotated].astype(np.float32)
     counts = np.bincount(truth.image_of, minlength=truth.n_images)[truth.annotated]
     size = codes.sum(axis=1)
     distance = np.rint(size[:, None] + size[None, :] - 2 * codes @ codes.T).astype(np.int64)  # (annotated, annotated)
-    place = np.cumsum(truth.annotated) - 1
-    image, owner = found[:, 0], truth.image_of[found[:, 1]]
+    row = np.cumsum(truth.annotated) - 1
+    image, owner = pairs[:, 0], truth.image_of[pairs[:, 1]]
     both = truth.annotated[image] & truth.annotated[owner]
-    apart = distance[place[image[both]], place[owner[both]]]
+    apart = distance[row[image[both]], row[owner[both]]]
     called = [int(((distance <= zeta).sum(axis=0) * counts).sum()) for zeta in ZETAS]
     return Curve("classes", called, [int((apart <= zeta).sum()) for zeta in ZETAS])
 
 
 def _bins(scores: FloatArray) -> npt.NDArray[np.int64]:
-    """Bits of a non-negative float32 order as the float does; the upper 20 make an ordered histogram."""
+    """Bin numbers in the order of the scores: the upper 20 bits of a non-negative float32 sort as the float does."""
     return (np.maximum(scores, 0).astype(np.float32).view(np.uint32) >> _SHIFT).astype(np.int64)
 
 
-def _price(curve: Curve, called: int, found: int) -> str:
-    """What this relevance must call positive, beside what the classes must."""
-    price = curve.price(found)
+def _price(curve: Curve, called: int, recovered: int) -> str:
+    """How many pairs this relevance must call positive, compared with the classes."""
+    price = curve.price(recovered)
     if price is None:
         return "–"
     return (

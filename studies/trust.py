@@ -1,16 +1,16 @@
-"""Can a run's word be taken? Probabilities, "nothing here matches" and conformal sets, measured on images unseen.
+"""Can you trust a run? Probabilities, "nothing here matches" and conformal sets, measured on unseen images.
 
 On drawn scenes, where it is known which caption is true of which picture, and on Flickr8k, where most of what is true
-was never annotated. Everything is fitted on the images of the dev split that early stopping did not look at (all of it
-where it looked at all) and measured on the test split; conformal thresholds come from halves of the test split, as
-their promise is about queries drawn alike.
+was never annotated. Everything is fitted on the images of the dev split that early stopping did not use (on all of
+them if it used all) and measured on the test split. Conformal thresholds come from halves of the test split, since
+their promise is about queries from the same distribution.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +21,30 @@ from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
-from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction, read_flickr8k_judgements
 from halation.encoders import Model, RunFiles, load
 from halation.search import judge
 from halation.search._calibrate import unseen
 from halation.search._judge import NEAR, naive, near_ones
 from halation.training import read_recipe
-from halation.training._loop import Tell, quiet
-from studies.jobs import digest
-from studies.trust_measure import Measured, abstaining, by_truth, galleries, probabilities, sets, words
+from studies.jobs import Log, digest, ignore
+from studies.trust_measure import CANDIDATES, Measured, abstaining, by_truth, galleries, probabilities, sets, words
 from studies.trust_plots import abstention_plot, sets_plot
 from studies.trust_tables import page, tables
 
 __all__ = ["TrustStudy", "trust"]
 
-_TOP = 10
+_DEPTH = 10  # best scores that abstention looks at
 _EXPERTS = 3.0  # of 4: describes the image with at most minor errors
 Folder = str | os.PathLike[str]
 
 
 @dataclass(eq=False)
 class TrustStudy:
-    """The answer, a part for each run and direction."""
+    """The measures of each run and direction."""
 
     measured: list[Measured]
-    caught: dict[str, float]  # share of the pairs experts confirmed that each threshold calls near
+    caught: dict[str, float]  # share of the pairs experts confirmed that each relevance calls near
     splits: int
 
     def __str__(self) -> str:
@@ -57,7 +55,7 @@ class TrustStudy:
         return page(self.measured, self.caught, self.splits)
 
     def write(self, folder: Folder) -> list[Path]:
-        """trust.md, trust.json and three plots in `folder`; numbers only, no caption."""
+        """Write trust.md, trust.json and three plots into `folder`; numbers only, no captions."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         names = ("trust.md", "trust.json", "trust_reliability.png", "trust_abstention.png", "trust_sets.png")
@@ -81,20 +79,20 @@ def trust(
     splits: int = 100,
     relevances: tuple[str, ...] = ("sentence", "cider"),
     progress: Progress = silent,
-    tell: Tell = quiet,
+    log: Log = ignore,
 ) -> TrustStudy:
     """Measure a run on scenes, a run on Flickr8k, or both.
 
-    relevances   by which images near a caption are taken out beside its own, where annotations are not complete
+    relevances   where annotations are not complete, images near a caption by these are taken out beside its own
     """
-    pairs = [(name, folder, own) for name, folder, own in (("scenes", scenes, scenes_run), ("Flickr8k", data, run))]
-    given = [(name, folder, own) for name, folder, own in pairs if folder is not None and own is not None]
-    if not given or any((folder is None) != (own is None) for _, folder, own in pairs):
+    worlds = (("scenes", scenes, scenes_run), ("Flickr8k", data, run))
+    given = [(name, folder, path) for name, folder, path in worlds if folder is not None and path is not None]
+    if not given or any((folder is None) != (path is None) for _, folder, path in worlds):
         raise InputError("give --scenes with --scenes-run, --data with --run, or all four")
     measured: list[Measured] = []
     caught: dict[str, float] = {}
-    for name, folder, own in given:
-        model = load(own).without_gist()
+    for name, folder, path in given:
+        model = load(path).without_gist()
         splits_of = {"dev": unseen(model, folder)[0], "test": model.open_dataset(folder, "test")}
         near = {
             kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]
@@ -103,7 +101,7 @@ def trust(
         complete = all(part is None for pair in near.values() for part in pair)
         if not complete and (Path(folder) / "ExpertAnnotations.txt").is_file():
             caught |= {kind: _caught(folder, pair[1]) for kind, pair in near.items()}
-        tell(f"{name}: {model.folder} on {', '.join(part.name for part in splits_of.values())}")
+        log(f"{name}: {model.folder} on {', '.join(part.name for part in splits_of.values())}")
         measured += _world(name, model, folder, list(splits_of.values()), {} if complete else near, splits, progress)
     return TrustStudy(measured, caught, splits)
 
@@ -121,51 +119,49 @@ def _world(
     recipe = read_recipe(model.folder / RunFiles.CONFIG)
     about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
-    told, before = naive(recipe, model.learnt)
-    found = []
+    words_before, before = naive(recipe, model.learnt)
+    measured = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:
-        here = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
-        first = next(iter(here.values()))
-        fitted = fit_calibrator(first[0], before=before)
+        judged = {"exact": (dev[side], test[side])} if not near else _with_near(dev[side], test[side], near)
+        first = next(iter(judged.values()))
+        fitted = fit_calibrator(first[0], top=CANDIDATES, before=before)
         one = Measured(
-            name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.calibrator.chosen, told
+            name, side, about, recipe.name, recipe.train.seed, digest(recipe), fitted.calibrator.chosen, words_before
         )
-        one.probabilities, one.lines = probabilities(fitted, *first, before, TOP)
+        one.probabilities, one.lines = probabilities(fitted, *first, before)
         bigger = _bigger(model, folder, parts[1], test[side]) if near and side == "t2i" else None
-        one.galleries = galleries(fitted.calibrator.calibration, first[1], bigger, TOP)
-        for kind, pair in here.items():
+        one.galleries = galleries(fitted.calibrator.calibration, first[1], bigger)
+        for kind, pair in judged.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
-            rows, thresholds, curves = abstaining(label, *pair, _TOP)
+            rows, thresholds, curves = abstaining(label, *pair, _DEPTH)
             one.abstention += rows
             one.thresholds += thresholds
             one.curves += curves
-            progress(f"{one.title}: abstention", len(one.thresholds) // 2, len(here))
-        one.by_truth = [] if near else by_truth(*first, _TOP)
+            progress(f"{one.title}: abstention", len(one.thresholds) // 2, len(judged))
+        one.by_truth = [] if near else by_truth(*first, _DEPTH)
         one.sets = [sets(*first, alpha, splits) for alpha in (0.1, 0.05)]
         one.words = words(fitted.calibrator, first[1])
-        found.append(one)
-    return found
+        measured.append(one)
+    return measured
 
 
 def _with_near(
     dev: JudgedScores, test: JudgedScores, near: dict[str, list[Any]]
 ) -> dict[str, tuple[JudgedScores, JudgedScores]]:
-    """The same scores, with what each relevance calls near."""
-    from dataclasses import replace
-
-    turned = dev.direction == "t2i"
+    """The same scores, with the pairs that each relevance calls near."""
+    transposed = dev.direction == "t2i"
     return {
         kind: (
-            replace(dev, near=pair[0].T if turned else pair[0]),
-            replace(test, near=pair[1].T if turned else pair[1]),
+            replace(dev, near=pair[0].T if transposed else pair[0]),
+            replace(test, near=pair[1].T if transposed else pair[1]),
         )
         for kind, pair in near.items()
     }
 
 
 def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -> JudgedScores:
-    """The test captions among the images of all splits: eight times as many that are wrong."""
+    """The test captions among the images of all splits, which are eight times as many."""
     _, captions = model.encode_dataset(test)
     more = [
         model.encode_dataset(model.open_dataset(folder, name))[0]
@@ -180,7 +176,7 @@ def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -
 
 
 def _caught(folder: Folder, near) -> float:  # type: ignore[no-untyped-def]
-    """Of the pairs that experts say belong together though the caption is another image's: the share called near."""
+    """Share of the pairs called near, among those that experts confirm though the caption is another image's."""
     judged = read_flickr8k_judgements(folder, "expert")
     good = (judged.scores.mean(axis=1) >= _EXPERTS) & ~judged.own
     images, captions = judged.pairs[good].T

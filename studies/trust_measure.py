@@ -1,4 +1,4 @@
-"""What is measured of one run in one direction: fitted on its dev split, asked on its test split."""
+"""The measures of one run in one direction: fitted on its dev split, measured on its test split."""
 
 from __future__ import annotations
 
@@ -26,28 +26,32 @@ from halation.calibration import (
     fit_abstention,
     trials,
 )
-from halation.calibration._abstention import STATISTICS
 from halation.calibration._choose import VARIANTS, before_mixed
 
-__all__ = ["Measured", "abstaining", "by_truth", "galleries", "probabilities", "sets", "words"]
+__all__ = ["CANDIDATES", "Measured", "abstaining", "by_truth", "galleries", "probabilities", "sets", "words"]
+
+CANDIDATES = 24  # of each query, whose probabilities are measured: a page of hits
 
 _PRECISION = 0.9
 _DRAWS = 200
-_KINDS = {"among its like": False, "alone": True}
-_TRUE_OF = ((1, 1), (2, 5), (6, 20), (21, 100), (101, 300), (301, 10**9))
+_KINDS = {"all matches": False, "one match": True}  # left in the gallery for a query that has any
+_ANSWERS = ((1, 1), (2, 5), (6, 20), (21, 100), (101, 300), (301, 10**9))
 Row = dict[str, Any]
 
 
 @dataclass(eq=False)
 class Measured:
-    """One run, one direction; rows of numbers by name. before: what one would have said without, in words."""
+    """One run in one direction: rows of numbers by name.
+
+    before   the probability one would have taken without calibration, in words
+    """
 
     world: str
     direction: str
     about: str
-    recipe: str  # by name, with its seed: what was measured can be looked at again
+    recipe: str  # its name; with the seed, what you need to train the run again
     seed: int
-    digest: str  # of that recipe as it was when the run was trained
+    digest: str  # of the recipe at the time of training
     chosen: str
     before: str
     probabilities: list[Row] = field(default_factory=list)
@@ -65,25 +69,27 @@ class Measured:
         return f"{self.world}, {'text → image' if self.direction == 't2i' else 'image → text'}"
 
 
-def probabilities(
-    fitted: Fitted, dev: JudgedScores, test: JudgedScores, before: Before, top: int
-) -> tuple[list[Row], list[Any]]:
-    """Every kind, fitted on dev, on the test split; intervals of the ECE resample images. And lines to plot."""
-    scores, matches = test.mixed(top)
-    there = np.isfinite(scores)
-    image = np.repeat(np.tile(test.query_image, 2), scores.shape[1])[there.ravel()]
-    said = {"before": before_mixed(before, test, top)[there]}
+def probabilities(fitted: Fitted, dev: JudgedScores, test: JudgedScores, before: Before) -> tuple[list[Row], list[Any]]:
+    """Every kind of calibration, fitted on dev and measured on the test split; and two lines to plot.
+
+    Intervals of the ECE resample images.
+    """
+    scores, matches = test.mixed(CANDIDATES)
+    exists = np.isfinite(scores)
+    labels = matches[exists]
+    by_name = {"before": before_mixed(before, test, CANDIDATES)[exists]}
     for name, kind, relative in VARIANTS:
-        calibration = ProbabilityMap.fit(dev, kind, relative=relative, top=top)
-        said[name] = calibration(scores, test.gallery)[there]
-    labels, rows = matches[there], []
-    for name, p in said.items():
+        calibration = ProbabilityMap.fit(dev, kind, relative=relative, top=CANDIDATES)
+        by_name[name] = calibration(scores, test.gallery)[exists]
+    image = np.repeat(np.tile(test.query_image, 2), exists.shape[1])[exists.ravel()]
+    rows = []
+    for name, p in by_name.items():
         low, high = _interval(p, labels, image)
-        found = {"ece": ece(p, labels), "low": low, "high": high, "brier": brier(p, labels)}
+        figures = {"ece": ece(p, labels), "low": low, "high": high, "brier": brier(p, labels)}
         rows.append(
-            {"name": name, **found, "skill": brier_skill(p, labels), "chosen": name == fitted.calibrator.chosen}
+            {"name": name, **figures, "skill": brier_skill(p, labels), "chosen": name == fitted.calibrator.chosen}
         )
-    return rows, [(name, said[name], labels) for name in ("before", fitted.calibrator.chosen)]
+    return rows, [(name, by_name[name], labels) for name in ("before", fitted.calibrator.chosen)]
 
 
 def _interval(p: FloatArray, labels: BoolArray, image: IntArray) -> tuple[float, float]:
@@ -100,8 +106,11 @@ def _interval(p: FloatArray, labels: BoolArray, image: IntArray) -> tuple[float,
     return float(low), float(high)
 
 
-def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedScores | None, top: int) -> list[Row]:
-    """ECE in galleries of other sizes, with the correction and without; `bigger`: the same queries among more items."""
+def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedScores | None) -> list[Row]:
+    """ECE in galleries of other sizes, with and without the correction for size.
+
+    bigger   the same queries among more items
+    """
     generator = np.random.default_rng(0)
     images = np.unique(test.item_image)
     parts: list[list[JudgedScores]] = []
@@ -112,12 +121,12 @@ def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedSco
     parts += [] if bigger is None else [[bigger]]
     rows = []
     for some in parts:
-        tops = [part.mixed(top) for part in some]
-        labels = np.concatenate([matches[np.isfinite(scores)] for scores, matches in tops])
+        candidates = [part.mixed(CANDIDATES) for part in some]
+        labels = np.concatenate([matches[np.isfinite(scores)] for scores, matches in candidates])
         row: Row = {"gallery": some[0].gallery, "base": float(labels.mean())}
         for name, size in (("without", None), ("with", some[0].gallery)):
-            said = [calibration(scores, size)[np.isfinite(scores)] for scores, _ in tops]
-            row[name] = ece(np.concatenate(said), labels)
+            parts_of = [calibration(scores, size)[np.isfinite(scores)] for scores, _ in candidates]
+            row[name] = ece(np.concatenate(parts_of), labels)
         rows.append(row)
     return rows
 
@@ -125,42 +134,42 @@ def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedSco
 def abstaining(
     taken_out: str, dev: JudgedScores, test: JudgedScores, top: int
 ) -> tuple[list[Row], list[Row], list[tuple[str, FloatArray, BoolArray]]]:
-    """Every statistic, AUROC held out on dev and on test; and the one chosen at the threshold that dev gave it.
+    """AUROC of every statistic, held out on dev and on test; and the chosen one at the threshold fitted on dev.
 
-    A query's matches are among their like (the gallery as it is), or one of them is alone there.
+    A query that has a match has all of them in the gallery, or one of them alone.
     """
     chosen, areas = choose_abstention(dev, depth=top, precision=_PRECISION)
-    asked = trials(test, top)
+    trial = trials(test, top)
     out = test.matches if test.near is None else test.matches | test.near
-    shown: Row = {"taken out": taken_out, "removed": float(out.sum(axis=1).mean())}
+    first: Row = {"taken out": taken_out, "removed": float(out.sum(axis=1).mean())}
     rows: list[Row] = []
-    for name in [name for name in STATISTICS if name in areas]:
+    for name in areas:
         fitted = fit_abstention(dev, name, depth=top, precision=_PRECISION)
-        row = {**shown, "statistic": name, "dev": areas[name], "chosen": name == chosen.statistic}
-        rows.append(row | _told(fitted.evidence(asked.scores, asked.gallery, asked.uncertainty), asked))
-    rows.append({**shown, "statistic": "z-score in the whole gallery", "dev": float("nan"), "chosen": False})
-    rows[-1] |= _told(_z_in_gallery(test, asked), asked)
-    evidence = chosen.evidence(asked.scores, asked.gallery, asked.uncertainty)
+        row = {**first, "statistic": name, "dev": areas[name], "chosen": name == chosen.statistic}
+        rows.append(row | _detection(fitted.evidence(trial.scores, trial.gallery, trial.uncertainty), trial))
+    rows.append({**first, "statistic": "z-score in the whole gallery", "dev": float("nan"), "chosen": False})
+    rows[-1] |= _detection(_z_in_gallery(test, trial), trial)
+    evidence = chosen.evidence(trial.scores, trial.gallery, trial.uncertainty)
     thresholds, curves = [], []
     for kind, alone in _KINDS.items():
-        own = asked.against_none(alone=alone)
+        queries = trial.against_none(alone=alone)
         row = {"taken out": taken_out, "statistic": chosen.statistic, "kind": kind, "threshold": chosen.threshold}
         if chosen.threshold is not None:
-            answered, right = evidence[own] >= chosen.threshold, asked.has_match[own]
+            answered, right = evidence[queries] >= chosen.threshold, trial.has_match[queries]
             row["precision"] = float(right[answered].mean())
             row["answered"], row["found"] = float(answered.mean()), float(answered[right].mean())
         thresholds.append(row)
-        curves.append((f"{taken_out}; {kind}", evidence[own], asked.has_match[own]))
+        curves.append((f"{taken_out}; {kind}", evidence[queries], trial.has_match[queries]))
     return rows, thresholds, curves
 
 
-def _told(evidence: FloatArray, asked: Trial) -> Row:
+def _detection(evidence: FloatArray, trial: Trial) -> Row:
     """AUROC, and the share of the queries with a match that are answered at 90 % precision, for both kinds."""
     row: Row = {}
     for kind, alone in _KINDS.items():
-        own = asked.against_none(alone=alone)
-        row[f"auroc, {kind}"] = auroc(evidence[own], asked.has_match[own])
-        covered = coverage_at_precision(evidence[own], asked.has_match[own], _PRECISION)
+        queries = trial.against_none(alone=alone)
+        row[f"auroc, {kind}"] = auroc(evidence[queries], trial.has_match[queries])
+        covered = coverage_at_precision(evidence[queries], trial.has_match[queries], _PRECISION)
         row[f"answered, {kind}"], row[f"found, {kind}"] = covered.answered, covered.found
     return row
 
@@ -169,26 +178,26 @@ def by_truth(dev: JudgedScores, test: JudgedScores, top: int) -> list[Row]:
     """AUROC of the chosen statistic by how many items answer a query, where that is known."""
     chosen, _ = choose_abstention(dev, depth=top, precision=_PRECISION)
     answers, rows = test.matches.sum(axis=1), []
-    for low, high in _TRUE_OF:
-        own = np.flatnonzero((answers >= low) & (answers <= high))
-        if len(own) > 50:
-            asked = trials(test.rows(own), top)
-            told = _told(chosen.evidence(asked.scores, asked.gallery, asked.uncertainty), asked)
-            rows.append({"low": low, "high": min(high, test.gallery), "queries": len(own), **told})
+    for low, high in _ANSWERS:
+        queries = np.flatnonzero((answers >= low) & (answers <= high))
+        if len(queries) > 50:
+            trial = trials(test.rows(queries), top)
+            figures = _detection(chosen.evidence(trial.scores, trial.gallery, trial.uncertainty), trial)
+            rows.append({"low": low, "high": min(high, test.gallery), "queries": len(queries), **figures})
     return rows
 
 
-def _z_in_gallery(test: JudgedScores, asked: Trial) -> FloatArray:
-    """(best − mean)/sd of a query over the whole gallery: what an index that gives the best few cannot know.
+def _z_in_gallery(test: JudgedScores, trial: Trial) -> FloatArray:
+    """(best − mean)/sd of a query's scores over the whole gallery, which an index that returns few hits cannot know.
 
-    The mean and the sd of the gallery as it is: what was taken out must not show in them.
+    Mean and sd are of the full gallery, so that they do not reveal that matches were taken out.
     """
-    mean, spread = test.scores[asked.query].mean(axis=1), test.scores[asked.query].std(axis=1)
-    return np.asarray((asked.scores[:, 0] - mean) / spread)
+    mean, spread = test.scores[trial.query].mean(axis=1), test.scores[trial.query].std(axis=1)
+    return np.asarray((trial.scores[:, 0] - mean) / spread)
 
 
 def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Row:
-    """Coverage and size over image-level splits of the test split; the shape comes from dev. Fifths of uncertainty."""
+    """Coverage and size over image-level splits of the test split, also by fifth of uncertainty; shape from dev."""
     shape = Shape.fit(dev, alpha)
     generator = np.random.default_rng(0)
     fifth = np.zeros(len(test), dtype=np.int64)
@@ -200,9 +209,9 @@ def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Ro
         half = np.isin(test.query_image, drawn[: len(drawn) // 2])
         conformal = Conformal.fit(test.asked_by(drawn[: len(drawn) // 2]), shape, alpha)
         rest = test.asked_by(drawn[len(drawn) // 2 :])
-        inside, size, own = conformal.covered(rest), conformal.sizes(rest), fifth[~half]
+        inside, size, fifth_of = conformal.covered(rest), conformal.sizes(rest), fifth[~half]
         rounds.append((inside.mean(), size.mean(), (inside > 0).mean()))
-        parts.append([(inside[own == k].mean(), size[own == k].mean()) for k in range(int(fifth.max()) + 1)])
+        parts.append([(inside[fifth_of == k].mean(), size[fifth_of == k].mean()) for k in range(int(fifth.max()) + 1)])
     once = Conformal.fit(dev, shape, alpha)
     mean = np.mean(rounds, axis=0)
     by_fifth = np.mean(parts, axis=0)
@@ -219,21 +228,21 @@ def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Ro
     }
 
 
-def words(trust: Calibrator, test: JudgedScores) -> list[Row]:
-    """What the words mean on the test split: how many items answer, how large the sets are."""
-    if trust.ambiguity is None or test.uncertainty is None or not trust.ambiguity.speaks:
+def words(calibrator: Calibrator, test: JudgedScores) -> list[Row]:
+    """How many items answer the queries that each word describes on the test split, and how large their sets are."""
+    if calibrator.ambiguity is None or test.uncertainty is None or not calibrator.ambiguity.speaks:
         return []
-    said = np.array([trust.ambiguity(float(sigma)) for sigma in test.uncertainty])
+    word_of = np.array([calibrator.ambiguity(float(sigma)) for sigma in test.uncertainty])
     answers = (test.matches if test.near is None else test.matches | test.near).sum(axis=1)
-    size = trust.conformal.sizes(test)
+    size = calibrator.conformal.sizes(test)
     return [
         {
             "word": word,
-            "queries": float((said == word).mean()),
-            "answers": float(answers[said == word].mean()),
-            "median": float(np.median(answers[said == word])),
-            "set": float(size[said == word].mean()),
+            "queries": float((word_of == word).mean()),
+            "answers": float(answers[word_of == word].mean()),
+            "median": float(np.median(answers[word_of == word])),
+            "set": float(size[word_of == word].mean()),
         }
         for word in ("specific", "ordinary", "broad")
-        if (said == word).any()
+        if (word_of == word).any()
     ]

@@ -16,7 +16,7 @@ _COLOURS = ("#2f6f9f", "#b04a4a", "#5a8f4e", "#8a6bb0")
 
 
 def abstention_plot(measured: Sequence[Measured], path: Path) -> None:
-    """Precision of "something matches" against how much is answered."""
+    """Plot the precision of "something matches" against the share of queries answered."""
     figure, row = _figure(len(measured), 3.9)
     for axes, one in zip(row, measured, strict=True):
         for colour, (name, evidence, has_match) in zip(_COLOURS, one.curves, strict=False):
@@ -36,15 +36,15 @@ def abstention_plot(measured: Sequence[Measured], path: Path) -> None:
 
 
 def sets_plot(measured: Sequence[Measured], path: Path) -> None:
-    """Coverage and size of the conformal sets by fifth of the query's uncertainty."""
+    """Plot coverage and size of the conformal sets by fifth of the query's uncertainty."""
     shown = [one for one in measured if any(row["fifths"] for row in one.sets)]
     figure, grid = _figure(len(shown), 5.4, rows=2)
     for column, one in enumerate(shown):
         for colour, row in zip(_COLOURS, one.sets, strict=False):
             fifths, level = np.array(row["fifths"]), 100 * row["level"]
-            places = np.arange(1, len(fifths) + 1)
-            grid[0][column].plot(places, fifths[:, 1], "o-", color=colour, label=f"{level:.0f} %")
-            grid[1][column].plot(places, 100 * fifths[:, 0], "o-", color=colour)
+            positions = np.arange(1, len(fifths) + 1)
+            grid[0][column].plot(positions, fifths[:, 1], "o-", color=colour, label=f"{level:.0f} %")
+            grid[1][column].plot(positions, 100 * fifths[:, 0], "o-", color=colour)
             grid[1][column].axhline(level, color=colour, linewidth=1, linestyle="--")
         grid[0][column].set(title=one.title, ylim=(0, None), ylabel="items in the set" if not column else None)
         grid[1][column].set(xlabel="fifth of uncertainty, 1 = most certain", ylim=(80, 100))

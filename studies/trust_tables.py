@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from halation import _table
-from halation.calibration._fit import TOP
-from studies.trust_measure import Measured, Row
+from studies.trust_measure import CANDIDATES, Measured, Row
 
 __all__ = ["page", "tables"]
 
@@ -14,7 +13,7 @@ Table = tuple[str, list[str], list[list[str]]]
 
 
 def tables(measured: Sequence[Measured]) -> Iterator[Table]:
-    """Title, header and rows of each; that by how many answer only where it is known how many do."""
+    """Title, header and rows of each table. The one by number of answers needs a truth that knows them all."""
     yield _probabilities(measured)
     yield _galleries(measured)
     yield _does_anything_match(measured)
@@ -28,7 +27,7 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
 
 def _probabilities(measured: Sequence[Measured]) -> Table:
     return (
-        f"Match probability of each query's {TOP} best, half of the queries without a match",
+        f"Match probability of each query's {CANDIDATES} best, half of the queries without a match",
         ["", "ECE", "95 % of draws of images", "Brier", "skill over the base rate"],
         [
             [
@@ -58,15 +57,15 @@ def _galleries(measured: Sequence[Measured]) -> Table:
 
 def _does_anything_match(measured: Sequence[Measured]) -> Table:
     return (
-        "Does anything match? Queries with a match, among its like or alone, against the same with none",
+        "Does anything match? Queries with all their matches or one of them in the gallery, against queries with none",
         [
             "",
-            "taken out (items a query)",
+            "taken out (items per query)",
             "statistic",
             "AUROC dev, both",
-            "AUROC among its like",
+            "AUROC, all matches",
             "answered at 90 % precision",
-            "AUROC alone",
+            "AUROC, one match",
             "answered",
         ],
         [_abstention(one, row) for one in measured for row in one.abstention],
@@ -75,11 +74,11 @@ def _does_anything_match(measured: Sequence[Measured]) -> Table:
 
 def _by_truth(measured: Sequence[Measured]) -> Table:
     return (
-        "The statistic chosen, by how many items answer the query",
-        ["", "items", "queries", "AUROC among its like", "alone"],
+        "The chosen statistic, by how many items answer the query",
+        ["", "items", "queries", "AUROC, all matches", "one match"],
         [
             [one.title, _span(row["low"], row["high"]), f"{row['queries']:,}"]
-            + [f"{row[name]:.3f}" for name in ("auroc, among its like", "auroc, alone")]
+            + [f"{row[name]:.3f}" for name in ("auroc, all matches", "auroc, one match")]
             for one in measured
             for row in one.by_truth
         ],
@@ -149,15 +148,15 @@ def _words(measured: Sequence[Measured]) -> Table:
 
 def _abstention(one: Measured, row: Row) -> list[str]:
     dev = "–" if row["dev"] != row["dev"] else f"{row['dev']:.3f}"
-    told = []
-    for kind in ("among its like", "alone"):
-        told += [f"{row[f'auroc, {kind}']:.3f}", f"{100 * row[f'found, {kind}']:.1f} %"]
+    figures = []
+    for kind in ("all matches", "one match"):
+        figures += [f"{row[f'auroc, {kind}']:.3f}", f"{100 * row[f'found, {kind}']:.1f} %"]
     return [
         one.title,
         f"{row['taken out']} ({row['removed']:.0f})",
         row["statistic"] + (" *" if row["chosen"] else ""),
         dev,
-        *told,
+        *figures,
     ]
 
 
@@ -168,38 +167,39 @@ def _span(low: int, high: int) -> str:
 def _threshold(one: Measured, row: Row) -> list[str]:
     first = [one.title, row["taken out"], row["kind"], row["statistic"]]
     if row["threshold"] is None:
-        return [*first, "not reached on dev: never said", "–", "–"]
+        return [*first, "not reached on dev, so never claimed", "–", "–"]
     return first + [f"{100 * row[name]:.1f} %" for name in ("precision", "answered", "found")]
 
 
 def page(measured: Sequence[Measured], caught: Mapping[str, float], splits: int) -> str:
-    """The whole page."""
+    """The page docs/studies/trust.md."""
     runs = dict.fromkeys(f"{one.world}: {one.about}" for one in measured)
     notes = [
-        f"{100 * share:.0f} % of the Flickr8k pairs that experts rated 3 or more of 4, though the caption is another "
-        f"image's, are near by {name}."
+        f"{name} calls near {100 * share:.0f} % of the Flickr8k pairs that experts rated 3 or more of 4 though the "
+        "caption is another image's."
         for name, share in caught.items()
     ]
     head = (
-        "# Can a run's word be taken?\n\n"
+        "# Can you trust a run?\n\n"
         "Probabilities, “nothing here matches” and conformal sets, fitted on the dev split and measured on the test "
-        "split; on drawn scenes, where all that is true is known, and on Flickr8k. How each works: "
+        "split: on drawn scenes, where all that is true is known, and on Flickr8k. How each works: "
         "[trust](../trust.md).\n\n"
         "Made by `python -m studies trust --scenes SCENES --scenes-run RUN --data FLICKR8K --run RUN "
         f"--out docs/studies` with {'; '.join(runs)}.\n\n"
-        "![said against was](trust_reliability.png)\n\n![precision against what is answered](trust_abstention.png)\n\n"
-        "![sets by uncertainty](trust_sets.png)"
+        "![predicted against observed](trust_reliability.png)\n\n"
+        "![precision against share answered](trust_abstention.png)\n\n![sets by uncertainty](trust_sets.png)"
     )
     before = dict.fromkeys(f"{one.world}: {one.before}" for one in measured)
     shown = [_table.markdown(header, rows, title=f"## {title}") for title, header, rows in tables(measured)]
     remarks = [
-        f"\\* chosen on dev, by halves of its images. Before, {'; '.join(before)}.",
+        f"\\* chosen on dev, by halves of its images. “Before” is, for {'; '.join(before)}.",
         *notes,
-        f"Conformal sets: {splits} splits of the test images in halves, one for the threshold, one to measure; their "
-        "shape (how far to lean on the best score, how to follow σ) comes from dev. Coverage is that of a match drawn "
-        "at random from the query's matches.",
-        "AUROC and precision where half of the queries have a match. Answered at 90 % precision: the share of the "
-        "queries with a match, at the best threshold of the test split itself; below it the threshold of dev.",
+        f"Conformal sets: {splits} splits of the test images into halves, one for the threshold and one to measure. "
+        "Their shape (how much they follow the best score and σ) comes from dev. Coverage is that of a match drawn at "
+        "random from the query's matches.",
+        "AUROC and precision are for queries of which half have a match. “Answered at 90 % precision” is the share of "
+        "the queries with a match at the best threshold of the test split itself; the next table has the threshold of "
+        "dev.",
     ]
     return "\n\n".join([head, *shown, *remarks, *_verdict(measured)]) + "\n"
 
@@ -209,15 +209,16 @@ def _verdict(measured: Sequence[Measured]) -> list[str]:
     for one in measured:
         before, after = one.probabilities[0], next(row for row in one.probabilities if row["chosen"])
         away = max(abs(100 * (row["coverage"] - row["level"])) for row in one.sets)
-        told = next(row for row in one.abstention if row["chosen"])
+        chosen = next(row for row in one.abstention if row["chosen"])
         grows = [row["fifths"][-1][1] > row["fifths"][0][1] for row in one.sets if row["fifths"]]
         sizes = (
             "no σ" if not grows else "smaller for certain queries" if all(grows) else "**not** smaller for certain ones"
         )
         lines.append(
             f"- {one.title}: ECE {before['ece']:.3f} → {after['ece']:.3f}, skill {100 * after['skill']:.1f} %; "
-            f"AUROC of “has a match” {told['auroc, among its like']:.3f} among its like and {told['auroc, alone']:.3f} "
-            f"alone, {100 * told['found, among its like']:.0f} % and {100 * told['found, alone']:.0f} % of those "
-            f"with one answered at 90 % precision; coverage at most {away:.2f} points from its level; sets {sizes}."
+            f"AUROC of “has a match” {chosen['auroc, all matches']:.3f} with all matches and "
+            f"{chosen['auroc, one match']:.3f} with one, {100 * chosen['found, all matches']:.0f} % and "
+            f"{100 * chosen['found, one match']:.0f} % of the queries with a match answered at 90 % precision; "
+            f"coverage at most {away:.2f} points from its level; sets {sizes}."
         )
     return ["\n".join(lines)]

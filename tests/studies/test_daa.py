@@ -105,12 +105,12 @@ def test_runs_side_by_side_are_collected_and_say_what_stopped_them(tmp_path: Pat
     done = [job for job in jobs() if job.recipe.startswith("flickr8k_vse") and job.seed < 2]
     for job in done:
         write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe})
-    told: list[str] = []
+    lines: list[str] = []
     only = [job.name for job in done]
-    study = daa(tmp_path / "no data", tmp_path, tmp_path / "runs", only=only, at_once=2, tell=told.append)
-    assert set(study.results) == set(only) and len(told) == 4
-    assert {line.split("] ")[1].split(":")[0] for line in told} == set(only)
-    assert told[-1].startswith("[4/4] ") and "1.0 minutes of training, R-sum " in told[-1]
+    study = daa(tmp_path / "no data", tmp_path, tmp_path / "runs", only=only, at_once=2, log=lines.append)
+    assert set(study.results) == set(only) and len(lines) == 4
+    assert {line.split("] ")[1].split(":")[0] for line in lines} == set(only)
+    assert lines[-1].startswith("[4/4] ") and "1.0 minutes of training, R-sum " in lines[-1]
     with pytest.raises(InputError, match="no data"):
         daa(tmp_path / "no data", tmp_path, tmp_path / "runs", only=["flickr8k_vse-seed"], at_once=2)
 

@@ -39,7 +39,7 @@ def test_how_many_answer_is_told_only_where_it_is_known(document: dict[str, Any]
     measured = [Measured(**part) for part in document["measured"]]
     without = [one for one in measured if not one.by_truth]
     titles = [[title for title, _, _ in tables(some)] for some in (measured, without)]
-    assert without and set(titles[0]) - set(titles[1]) == {"The statistic chosen, by how many items answer the query"}
+    assert without and set(titles[0]) - set(titles[1]) == {"The chosen statistic, by how many items answer the query"}
 
 
 def test_what_is_kept_is_of_todays_recipes(document: dict[str, Any]) -> None:

@@ -78,9 +78,7 @@ def _rsum(runs: list[dict[str, Any]]) -> str:
 def losses() -> str:
     """What each loss buys: recall against ASP."""
     header = ["loss", "R@1", "R-sum", "ASP(tfidf)"]
-    rows = [
-        [name, _both(runs, "R@1"), _rsum(runs), _both(runs, "ASP(tfidf)")] for name, runs in _kinds()
-    ]
+    rows = [[name, _both(runs, "R@1"), _rsum(runs), _both(runs, "ASP(tfidf)")] for name, runs in _kinds()]
     return _table.markdown(header, rows)
 
 

@@ -94,11 +94,11 @@ def test_the_search_box_answers_from_the_disk_and_asks_nobody(site: Path, browse
 
 
 @pytest.mark.parametrize("room", sorted(m.name for m in pkgutil.iter_modules(halation.__path__) if m.name[0] != "_"))
-def test_every_public_name_of_a_room_is_on_its_page(room: str) -> None:
-    page = (ROOT / "docs" / "rooms" / f"{PAGE_OF.get(room, room)}.md").read_text(encoding="utf-8")
-    said = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", page))
-    missing = set(importlib.import_module(f"halation.{room}").__all__) - said
-    assert not missing, f"docs/rooms/{PAGE_OF.get(room, room)}.md does not name {sorted(missing)}"
+def test_every_public_name_of_a_room_is_on_its_page_with_a_sentence(room: str, site: Path) -> None:
+    page = (site / "rooms" / f"{PAGE_OF.get(room, room)}.html").read_text(encoding="utf-8")
+    rows = dict(re.findall(r'<tr>\s*<td><a href="#[^"]*"><code>(\w+)</code></a></td>\s*<td>(.*?)</td>', page, re.S))
+    assert set(rows) == set(importlib.import_module(f"halation.{room}").__all__)
+    assert all(len(sentence.split()) >= 2 for sentence in rows.values()), rows
 
 
 def test_every_public_name_of_the_package_is_on_the_page_of_rooms() -> None:

@@ -13,7 +13,7 @@ from halation.encoders import (
     Gist,
     Gisted,
     GistEncoder,
-    Model,
+    Network,
     PartEmbedding,
     PointHead,
     SoftMaximum,
@@ -125,7 +125,7 @@ def test_the_two_are_handled_as_one() -> None:
 
 def test_a_model_without_its_gist_compares_in_detail() -> None:
     sides = [GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, asks=asks)) for asks in (True, False)]
-    model = Model(sides[0], sides[1], SoftMaximum(cosine)).eval()
+    model = Network(sides[0], sides[1], SoftMaximum(cosine)).eval()
     plain, seen = without_gist(model), Features(torch.randn(6, 5))
     scores = plain.scores(plain.images(seen), plain.captions(seen))
     whole = model.images(seen), model.captions(seen)

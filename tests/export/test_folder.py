@@ -18,6 +18,7 @@ from halation.encoders import fingerprint, load
 from halation.evaluation import evaluate
 from halation.export import export_run, export_trec
 from halation.search import calibrate_run
+from halation.training import read_recipe
 from layouts import write_flickr8k
 from runs import halation as cli
 from runs import write_run
@@ -32,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_scores_are_the_same_bit_for_bit(settings: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", *settings)
     model, given = load(run), halation.load(export_run(run, tmp_path / "given"))
-    ours, theirs = (one.scores(one.open(data, "test")) for one in (model, given))
+    ours, theirs = (one.scores(one.open_dataset(data, "test")) for one in (model, given))
     np.testing.assert_array_equal(ours, theirs)
     assert fingerprint(run) == fingerprint(tmp_path / "given")
 
@@ -51,7 +52,7 @@ def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
     for words in ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load"):
         assert words in card
     told = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
-    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(model.config)
+    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(read_recipe(run / "config.toml"))
     with pytest.raises(InputError, match="no licence's short name"):
         export_run(run, tmp_path / "other", licence="mit\nevil: true")
     assert "says nothing of its own uncertainty" in card_of(

@@ -65,13 +65,13 @@ def test_many_cells_are_left_out_in_at_most_64_parts_and_that_is_said(
 
     explainer = Explainer(load(write_run(tmp_path / "run", f"image.size={size}")))
     looked = list[int]()
-    look = explainer.eyes.look
+    look = explainer.model.images.read
 
     def counted(pixels: torch.Tensor) -> object:
         looked.append(len(pixels))
         return look(pixels)
 
-    explainer.eyes.look = counted  # type: ignore[method-assign, assignment]
+    explainer.model.images.read = counted  # type: ignore[method-assign, assignment]
     explained = explainer(opened, "a red dog")
     assert np.shape(explained.image_influence) == (parts, parts) and sum(looked) == 1 + parts * parts
     assert explained.image_attention[0].weights.shape == (1, cells, cells)

@@ -93,7 +93,7 @@ def test_found_positives_are_those_nobody_wrote(gathered: Gathered, world: Path)
 
 def test_sigma_is_the_models_own(gathered: Gathered, runs: tuple[Path, Path]) -> None:
     facts, dataset = gathered
-    images, captions = load(runs[0]).encode(dataset)
+    images, captions = load(runs[0]).encode_dataset(dataset)
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
     np.testing.assert_allclose(facts.sigma["images"], images.uncertainty().numpy())
     assert isinstance(facts.map, Map) and facts.map.shapes is not None

@@ -15,7 +15,7 @@ from halation import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.calibration import Ambiguity, Calibrators, fit_calibrator
 from halation.data import draw_scenes, read_scenes
-from halation.encoders import fingerprint, load
+from halation.encoders import Model, fingerprint, load
 from halation.search import calibrate_run, judge
 from halation.search._calibrate import unseen
 from halation.search._judge import naive, near_ones
@@ -95,7 +95,8 @@ def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) 
     model = load(run)
     everything, notes = unseen(model, data)
     assert len(everything) == 60 and "looked at all" in notes[0]
-    partly = replace(model, recipe=replace(model.config, data=replace(model.config.data, dev_images=25)))
+    config = replace(model.config, data=replace(model.config.data, dev_images=25))
+    partly = Model(model.folder, config, model.network)
     rest, notes = unseen(partly, data)
     assert rest.truth.image_ids == everything.truth.image_ids[25:]
     assert "first 25" in notes[0]

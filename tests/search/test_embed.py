@@ -528,5 +528,5 @@ class TestMistakes:
 
     def test_models_that_no_index_can_store_are_refused_in_words(self, photos: Path, tmp_path: Path) -> None:
         write_run(tmp_path / "pvse", "model.head=pvse")
-        with pytest.raises(InputError, match="is a pvse model: it compares by several vectors an item"):
+        with pytest.raises(InputError, match="is a pvse model: it compares by several vectors per item"):
             embed(tmp_path / "pvse", photos, tmp_path / "emb")

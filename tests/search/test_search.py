@@ -593,6 +593,6 @@ def test_a_run_with_a_gist_is_searched_by_its_detail(flickr: Path, tmp_path: Pat
     embed(run, flickr, tmp_path / "emb")
     search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
     names, images, _, captions = encoded(run, flickr)
-    query = load(run).open(flickr, "all").captions[3]
+    query = load(run).open_dataset(flickr, "all").captions[3]
     scores = load(run).without_gist().network.scores(images, captions)[:, 3]
     assert ids(search.text(query, k=5)) == [names[int(i)] for i in scores.argsort(descending=True)[:5]]

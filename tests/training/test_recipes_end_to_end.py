@@ -150,7 +150,7 @@ def test_two_towers_of_different_width_need_a_map(world: World, tmp_path: Path) 
     with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; give model\.dim a width"):
         train_recipe(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
     train_recipe(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
-    assert load(tmp_path / "run").recipe.model.dim == 8
+    assert load(tmp_path / "run").config.model.dim == 8
 
 
 def test_a_hub_recipe_without_a_model_says_which_key_names_it(world: World, tmp_path: Path) -> None:

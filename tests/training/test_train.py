@@ -19,7 +19,7 @@ from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.encoders import load
 from halation.export import export_run
-from halation.training import Run, TrainingStopped, build_objective, parse_recipe, train_recipe
+from halation.training import Run, TrainingStopped, build_objective, parse_recipe, read_recipe, train_recipe
 
 HEADS = {
     "infonce": ["loss.infonce.weight=1"],
@@ -88,8 +88,9 @@ def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recip
     }  # fmt: skip
     about = json.loads((tmp_path / "run" / "run.json").read_text())
     assert about["state"] == "finished" and about["versions"]["torch"] == torch.__version__ and about["seed"] == 0
+    assert read_recipe(tmp_path / "run" / "config.toml") == recipe
     model = load(tmp_path / "run")
-    assert model.config == recipe
+    assert model.config.model == recipe.model
     again = parse_recipe((tmp_path / "run" / "config.toml").read_text())
     train_recipe(again, world, tmp_path / "again")
     assert same_weights(tmp_path / "run", tmp_path / "again")
@@ -173,11 +174,11 @@ def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens
 @pytest.mark.parametrize(
     ("note", "said"),
     [
-        ("no JSON", "its header is not one halation writes"),
-        ('{"learnt": 5}', "its header is not one halation writes"),
-        ('{"learnt": {"infonce": {"temperature": NaN}}}', "learnt of infonce.temperature is no number"),
-        ('{"learnt": {"magic": {"scale": 1}}}', "loss.magic; config.toml beside it knows no such thing"),
-        ('{"learnt": {"infonce": {"scale": 1}}}', "loss.infonce.scale; config.toml beside it knows no such thing"),
+        ("no JSON", "its header is not one that halation writes"),
+        ('{"learnt": 5}', "its header is not one that halation writes"),
+        ('{"learnt": {"infonce": {"temperature": NaN}}}', "the learnt infonce.temperature is not a finite number"),
+        ('{"learnt": {"magic": {"scale": 1}}}', "loss.magic; config.toml beside it has no such key"),
+        ('{"learnt": {"infonce": {"scale": 1}}}', "loss.infonce.scale; config.toml beside it has no such key"),
     ],
 )
 def test_a_header_that_was_edited_is_named(note: str, said: str, world: Path, recipe_text: str, tmp_path: Path) -> None:

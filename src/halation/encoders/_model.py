@@ -33,7 +33,6 @@ from halation.encoders._run_folder import (
     fingerprint,
     read_about,
     read_config,
-    read_learnt,
 )
 from halation.encoders._text_reader import TextReader
 from halation.encoders._vocabulary import Vocabulary
@@ -215,17 +214,14 @@ def load(
     weights = folder / RunFiles.WEIGHTS
     if not weights.exists():
         raise InputError(f"has no {RunFiles.WEIGHTS}; is it a run's folder, and did an epoch finish?", path=folder)
-    config, vocabulary, tensors = (
-        read_config(folder),
-        Vocabulary.load(folder / RunFiles.VOCABULARY),
-        load_tensors(weights),
-    )
+    (config, learnt), tensors = read_config(folder), load_tensors(weights)
+    vocabulary = Vocabulary.load(folder / RunFiles.VOCABULARY)
     dims = read_about(folder).get("feature_dims", (0, 0))
     vectors = _word_vectors(tensors, len(vocabulary))
     network = build_network(config, vocabulary, (int(dims[0]), int(dims[1])), vectors)
     _fill(network, tensors, weights)
     reader = ImageReader(folder, config, network.image.backbone, backbone, None if data is None else Path(data))
-    return Model(folder, config, network, read_learnt(weights), images=reader)
+    return Model(folder, config, network, learnt, images=reader)
 
 
 def _model_folder(source: str | os.PathLike[str]) -> Path:

@@ -16,7 +16,7 @@ from halation._tensors import read_note
 from halation._toml import from_toml, parse_toml
 from halation.encoders._config import ModelConfig
 
-__all__ = ["LearntScalars", "RunFiles", "fingerprint", "read_about", "read_config", "read_learnt"]
+__all__ = ["LearntScalars", "RunFiles", "fingerprint", "read_about", "read_config"]
 
 
 class RunFiles:
@@ -32,10 +32,12 @@ LearntScalars = dict[str, dict[str, float]]
 """What the terms of a loss learnt beside the weights, by term: {"infonce": {"temperature": 0.03}}."""
 
 
-def read_config(folder: Path) -> ModelConfig:
-    """What the model of a run is built from; its loss and schedule are not read."""
+def read_config(folder: Path) -> tuple[ModelConfig, LearntScalars]:
+    """What the model of a run is built from, and what its loss learnt; the recipe's loss and schedule are not read."""
     path = folder / RunFiles.CONFIG
-    return from_toml(ModelConfig, parse_toml(read_text(path), str(path)), str(path), skip=("loss", "train"))
+    document = parse_toml(read_text(path), str(path))
+    config = from_toml(ModelConfig, document, str(path), skip=("loss", "train"))
+    return config, _read_learnt(folder / RunFiles.WEIGHTS, document.get("loss", {}))
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def read_learnt(weights: Path) -> LearntScalars:
+def _read_learnt(weights: Path, terms_of_recipe: Any) -> LearntScalars:
     """The scalars that the loss had learnt when these weights were kept; empty for runs that did not keep them."""
     note = read_note(weights)
     try:
@@ -60,6 +62,11 @@ def read_learnt(weights: Path) -> LearntScalars:
     wrong = [f"{name}.{key}" for name, scalars in learnt.items() for key, x in scalars.items() if not math.isfinite(x)]
     if wrong:
         raise InputError(f": the learnt {wrong[0]} is not a finite number; train the run again", path=weights)
+    for name, scalars in learnt.items():
+        term = terms_of_recipe.get(name) if isinstance(terms_of_recipe, dict) else None
+        unknown = [name] if not isinstance(term, dict) else [f"{name}.{key}" for key in scalars if key not in term]
+        if unknown:
+            raise InputError(f"has learnt loss.{unknown[0]}; config.toml beside it has no such key", path=weights)
     return learnt
 
 

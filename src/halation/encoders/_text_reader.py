@@ -19,14 +19,14 @@ class TextReader:
 
     def __init__(self, text_backbone: Any) -> None:
         self._text: Any = text_backbone
-        if isinstance(self._text, WordsAndSentence):
-            self._text.read_only()
         self._lock = threading.Lock()  # tokenizers refuse two callers at a time
         self._vocabulary: Any = getattr(text_backbone, "vocabulary", None)
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
         """B texts → `Tokens` (B, L)."""
         with self._lock:
+            if isinstance(self._text, WordsAndSentence):
+                self._text.read_only()
             tokens: Tokens = self._text.tokenize(list(texts))
         return tokens.to(current_device())
 

@@ -20,8 +20,7 @@ from bench.gallery import Mixture, embedded, normals, whole
 from bench.measuring import peak_mb
 from bench.results import Row
 from halation.index import Exact, Faiss, Index
-from halation.index._nearest import nearest, overlap
-from halation.index._tuning import n_lists
+from halation.index._exact import n_lists, nearest, overlap
 from halation.similarity import Gaussian
 
 GROUP = "index"
@@ -49,8 +48,8 @@ def _names(n: int) -> list[str]:
 
 def _recall(index: Index, items: Gaussian, queries: Gaussian) -> float:
     truth = Exact()
-    truth.add(np.arange(len(items)), index._gallery.form.points(items, np.zeros(len(items)), []))
-    keys, _ = truth.search(index._gallery.form.ask(queries)[0], 10)
+    truth.add(np.arange(len(items)), index._encoder.items(items, np.zeros(len(items)), []))
+    keys, _ = truth.search(index._encoder.queries(queries)[0], 10)
     return float(overlap(index.search(queries, 10).rows, keys).mean())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from halation.index import Backend, Index, Settling
+from halation.index import Backend, Index, Tunable
 from halation.index._backend import Keys, Points
 from halation.similarity import Gaussian, csd, kl
 
@@ -48,8 +48,8 @@ class BackendContract:
 
     def settled(self, backend: Any) -> Any:
         """The backend with its structure chosen, so that nothing is approximate."""
-        if isinstance(backend, Settling) and backend.unsettled:
-            backend.settle(some_points(100, 99))
+        if isinstance(backend, Tunable) and backend.needs_tuning:
+            backend.tune(some_points(100, 99))
         return backend
 
     def agree(self, backend: Any, model: dict[int, Points], k: int = 5, seed: int = 7) -> None:
@@ -177,13 +177,36 @@ class BackendContract:
         index.save(tmp_path / "idx")
         loaded = Index.load(tmp_path / "idx")
         assert loaded.meta["side"] == "images"
-        assert loaded.items == names
+        assert loaded.ids == names
         assert loaded.search(queries, 5).ids == index.search(queries, 5).ids
         loaded.remove(names[:30])
         loaded.add(["new", "59.jpg"], queries[:2])
         loaded.save(tmp_path / "idx")
         loaded.close()
         again = Index.load(tmp_path / "idx")
-        assert again.items == [*names[30:], "new"]
+        assert again.ids == [*names[30:], "new"]
         assert [found[0] for found in again.search(queries[:2], 1).ids] == ["new", "59.jpg"]
+        again.close()
+
+    def test_integers_as_ids_stay_integers(self, make: Callable[[], Backend], tmp_path: Path) -> None:
+        gallery, queries = some_clouds(60, 1), some_clouds(4, 2)
+        numbers = [10_000_000_000 - 7 * number for number in range(58)] + [0, -3]
+        index = Index(np.array(numbers), gallery, csd, make())
+        self.settled(index.backend)
+        wanted = [[numbers[row] for row in rows] for rows in csd(queries, gallery).topk(5, dim=1).indices.tolist()]
+        assert index.search(queries, 5).ids == wanted
+        index.save(tmp_path / "idx")
+        index.close()
+        loaded = Index.load(tmp_path / "idx")
+        assert loaded.ids == numbers and loaded.search(queries, 5).ids == wanted
+        assert loaded.rows([-3, 0]).tolist() == [59, 58] and loaded.ids_of([59]) == [-3]
+        assert np.int64(0) in loaded and 1 not in loaded and "0" not in loaded and True not in loaded
+        loaded.remove(numbers[:30])
+        loaded.add([5, -3], queries[:2])
+        loaded.save(tmp_path / "idx")
+        loaded.close()
+        again = Index.load(tmp_path / "idx")
+        assert again.ids == [*numbers[30:], 5]
+        hits = [ids[0] for ids in again.search(queries[:2], 1).ids]
+        assert hits == [5, -3] and all(type(one) is int for one in [*hits, *again.ids])
         again.close()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halation.index import Backend, Exact, Faiss, Milvus, Settling
+from halation.index import Backend, Exact, Faiss, Milvus, Tunable
 from index_contract import BackendContract, some_points
 
 
@@ -32,14 +32,14 @@ class TestFaissIVF(BackendContract):
     def settled(self, backend: Any) -> Any:
         super().settled(backend)
         if backend._is_ivf:
-            backend._about["probes"] = backend._index.nlist  # all lists: how few will do is for test_tuning
+            backend._state["probes"] = backend._index.nlist  # all lists: how few will do is for test_tuning
         return backend
 
     def test_it_does_have_lists(self, make: Callable[[], Any]) -> None:
         backend = make()
         backend.add(np.arange(50), some_points(50, 1))
         assert self.settled(backend)._is_ivf
-        assert isinstance(backend, Settling)
+        assert isinstance(backend, Tunable)
 
 
 class TestMilvusFile(BackendContract):

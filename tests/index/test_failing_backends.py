@@ -12,7 +12,7 @@ import torch
 
 from halation import InputError, MissingExtra, similarity
 from halation.index import BackendUnavailable, Exact, Index, Milvus
-from halation.index import _milvus_connection as connection
+from halation.index import _milvus_client as connection
 from halation.index._backend import Keys, Points
 from halation.similarity import Gaussian
 from index_contract import some_clouds
@@ -40,12 +40,12 @@ class Flaky(Exact):
 
 def check(index: Index, model: dict[str, Gaussian], seed: int) -> None:
     queries = some_clouds(3, seed, 4)
-    assert sorted(index.items) == sorted(model)
+    assert sorted(index.ids) == sorted(model)
     k = min(6, len(model))
     if not k:
         assert index.search(queries, 3).ids == [[], [], []]
         return
-    items = Gaussian.cat([model[name] for name in index.items])
+    items = Gaussian.cat([model[name] for name in index.ids])
     found = index.search(queries, k)
     np.testing.assert_allclose(found.scores, similarity.csd(queries, items).topk(k, dim=1).values.numpy(), rtol=1e-4)
 
@@ -72,7 +72,7 @@ def test_a_change_that_failed_half_way_is_as_if_it_had_not_been_tried(seed: int)
             model = wanted
         except BackendUnavailable:
             assert backend.failing
-            assert sorted(index.items) == sorted(model)
+            assert sorted(index.ids) == sorted(model)
             found = index.search(some_clouds(2, step, 4), 5).ids  # answers go on, of items that are there
             assert all(name in model for row in found for name in row)
             if draw.random() < 0.5:  # the same again, as the error says
@@ -81,9 +81,9 @@ def test_a_change_that_failed_half_way_is_as_if_it_had_not_been_tried(seed: int)
                 model = wanted
         backend.failing = False
         index.add([], np.empty((0, 4)))
-        if not index._gallery.strays:
+        if not index._unsure:
             check(index, model, step)
-    index._gallery.tidy()
+    index._synchronise()
     check(index, model, 99)
 
 
@@ -97,7 +97,7 @@ def test_an_index_is_not_saved_while_its_backend_is_away(tmp_path: Path) -> None
         index.save(tmp_path / "idx")
     backend.failing = False
     index.save(tmp_path / "idx")
-    assert Index.load(tmp_path / "idx", backend="exact").items == ["a", "b"]
+    assert Index.load(tmp_path / "idx", backend="exact").ids == ["a", "b"]
 
 
 class Client:
@@ -173,7 +173,7 @@ def test_a_local_file_is_left_where_it_is_and_found_again(tmp_path: Path) -> Non
     assert not list((tmp_path / "idx").rglob("*.db"))
     loaded = Index.load(tmp_path / "idx")
     assert loaded.search(queries, 5).ids == wanted
-    with pytest.raises(InputError, match=r"pictures of Milvus at .* is there already"):
+    with pytest.raises(InputError, match=r"pictures of Milvus at .* exists already"):
         Index(names, items, backend=Milvus(str(tmp_path / "points.db"), "pictures"))
     loaded.add(["later"], queries[:1])  # and not saved: the folder and the collection no longer agree
     with pytest.raises(InputError, match="holds 21 points, and the index was saved with 20"):
@@ -182,7 +182,7 @@ def test_a_local_file_is_left_where_it_is_and_found_again(tmp_path: Path) -> Non
     assert repaired.search(queries, 5).ids == wanted
     repaired.save(tmp_path / "idx")
     repaired.backend.drop()  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="not there any more"):
+    with pytest.raises(InputError, match="does not exist any more"):
         Index.load(tmp_path / "idx")
     for one in (loaded, repaired):
         one.close()
@@ -191,7 +191,7 @@ def test_a_local_file_is_left_where_it_is_and_found_again(tmp_path: Path) -> Non
 def test_a_collection_of_another_schema_is_refused(tmp_path: Path) -> None:
     backend = Milvus(str(tmp_path / "points.db"), "ours")
     Index(["a"], torch.zeros(1, 3), backend=backend).save(tmp_path / "idx")
-    client = backend._points.call._connected()
+    client = backend._collection.call._connected()
     client.drop_collection("ours")
     client.create_collection("ours", dimension=9, metric_type="L2")
     with pytest.raises(InputError, match=r"has the fields .*not those of schema 1 with 4 numbers a point"):

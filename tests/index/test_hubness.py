@@ -10,7 +10,7 @@ import torch
 
 from halation import InputError, similarity
 from halation.index import Hubness, Index
-from halation.index._table import Table
+from halation.index._items import Table
 from halation.similarity import Gaussian
 from index_contract import some_clouds
 
@@ -106,7 +106,7 @@ def test_what_was_taken_off_is_read_without_the_gaussians(monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(Table, "take", taken)
-    assert np.isfinite(index.search(some_clouds(2, 2), 60).own).all()
+    assert np.isfinite(index.search(some_clouds(2, 2), 60).uncorrected).all()
     assert read == ["penalty"]
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from halation import InputError, similarity
 from halation.calibration import Platt, ProbabilityMap
 from halation.index import Exact, Index
-from halation.index._form import Form
-from halation.index._store import checked
+from halation.index._similarity import PointEncoder, checked
 from halation.similarity import Gaussian
 from index_contract import some_clouds
 
@@ -40,7 +39,7 @@ def check_against(scores: torch.Tensor, found: object, k: int) -> None:
 def test_queries_of_csd_are_asked_as_csd_says(points: bool) -> None:
     some = some_clouds(7, seed=3)
     queries = Gaussian.point(some.mean) if points else some
-    asked, own = Form(similarity.csd, penalty=False).ask(queries)
+    asked, own = PointEncoder(similarity.csd, penalty=False).queries(queries)
     np.testing.assert_array_equal(asked, similarity.csd.query_points(queries).numpy())
     expected = similarity.csd.own(queries)
     assert expected is not None
@@ -148,14 +147,14 @@ def test_any_sequence_of_changes_is_as_if_made_anew(backend: str, seed: int) -> 
             new = some_clouds(len(chosen), 1000 * seed + step, 4)
             index.add(chosen, new)
             model |= {name: new[number] for number, name in enumerate(chosen)}
-        assert sorted(index.items) == sorted(model)
+        assert sorted(index.ids) == sorted(model)
         assert len(index) == len(model)
     if not model:
         return
-    for row, name in enumerate(index.items):
+    for row, name in enumerate(index.ids):
         assert torch.equal(index.gaussians([row]).mean, model[name].mean)
         assert index.rows([name]).tolist() == [row]
-    queries, items = some_clouds(3, seed + 5, 4), Gaussian.cat([model[name] for name in index.items])
+    queries, items = some_clouds(3, seed + 5, 4), Gaussian.cat([model[name] for name in index.ids])
     k = min(5, len(model))
     check_against(similarity.csd(queries.to(torch.float64), items.to(torch.float64)), index.search(queries, k), k)
 
@@ -195,17 +194,17 @@ def test_half_precision_and_gradients_are_taken_as_they_come() -> None:
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
     items = some_clouds(3, 1)
-    with pytest.raises(InputError, match="2 items but 3 Gaussians"):
+    with pytest.raises(InputError, match="2 ids but 3 Gaussians"):
         Index(["a", "b"], items)
-    with pytest.raises(InputError, match="items 0 and 2 are both called 'a'"):
+    with pytest.raises(InputError, match="ids 0 and 2 are both 'a'"):
         Index(["a", "b", "a"], items)
-    with pytest.raises(InputError, match="item 1 is ''"):
+    with pytest.raises(InputError, match="id 1 is ''"):
         Index(["a", "", "c"], items)
-    with pytest.raises(InputError, match="not one name"):
+    with pytest.raises(InputError, match="a list, not the one id"):
         Index("abc", items)
     with pytest.raises(InputError, match="did you mean 'faiss'"):
         Index(["a", "b", "c"], items, backend="fais")
-    with pytest.raises(InputError, match="is no backend"):
+    with pytest.raises(InputError, match="is not a backend"):
         Index(["a", "b", "c"], items, backend=object())  # type: ignore[arg-type]
     with pytest.raises(InputError, match="recall is 99"):
         Index(["a", "b", "c"], items, recall=99)
@@ -221,9 +220,33 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
             index.search(items, k)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="there is no item 'x' among the 3"):
         index.remove(["a", "x"])
-    assert index.items == ["a", "b", "c"]
+    assert index.ids == ["a", "b", "c"]
     with pytest.raises(InputError, match="kl is undefined at zero variance"):
         Index(["a", "b", "c"], items, similarity.kl).search(np.zeros((1, 6)))
+
+
+def test_ids_are_strings_or_integers_and_never_both() -> None:
+    items = some_clouds(3, 1)
+    for ids in ([7, "a", 3], ["a", 7, "b"]):
+        with pytest.raises(InputError, match="are of two kinds; use strings or integers, not both"):
+            Index(ids, items)  # type: ignore[arg-type]
+    for wrong in (1.0, None, True, b"a", 2**63):
+        with pytest.raises(InputError, match="an id is a string that is not empty, or an integer"):
+            Index(["a", "b", wrong], items)  # type: ignore[list-item]
+    with pytest.raises(InputError, match="ids 0 and 2 are both 4"):
+        Index([4, 5, 4], items)
+    with pytest.raises(InputError, match="a list, not the one id 4"):
+        Index(4, items)  # type: ignore[arg-type]
+    numbers, texts = Index(range(3), items), Index(["0", "1", "2"], items)
+    for change in (lambda: numbers.add(["3"], items[:1]), lambda: numbers.remove(["1"]), lambda: numbers.rows(["1"])):
+        with pytest.raises(InputError, match=r"the ids of this index are integers, and '.' is not"):
+            change()
+    with pytest.raises(InputError, match="the ids of this index are strings, and 1 is not"):
+        texts.remove([1])
+    assert numbers.ids == [0, 1, 2] and 1 in numbers and "1" not in numbers and 1 not in texts
+    numbers.remove(torch.arange(3))
+    numbers.add(["a"], items[:1])  # an index that is empty takes either
+    assert numbers.ids == ["a"]
 
 
 def test_numbers_that_are_none_are_refused_with_the_items_name() -> None:

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halation import InputError, similarity
+from halation._tensors import map_arrays, write_arrays
 from halation.index import Exact, Faiss, Index
-from halation.index._mapped import read_mapped, write_arrays
-from halation.index._store import Store
+from halation.index._items import Items
 from halation.similarity import Gaussian
 from index_contract import some_clouds
 
@@ -49,8 +49,8 @@ def test_everything_is_as_it_was(backend: str, hubness: str | None, tmp_path: Pa
     index.save(tmp_path / "idx")
     loaded = Index.load(tmp_path / "idx", probability=lambda scores: scores)
     assert same(index, loaded)
-    assert loaded.items == index.items
-    assert loaded.names(np.array([49, 0, 3])) == ["ü49.jpg", "ü0.jpg", "ü3.jpg"]
+    assert loaded.ids == index.ids
+    assert loaded.ids_of(np.array([49, 0, 3])) == ["ü49.jpg", "ü0.jpg", "ü3.jpg"]
     assert (loaded.dim, loaded.rerank, loaded.meta, len(loaded)) == (index.dim, 7, index.meta, 50)
     assert loaded.similarity is similarity.csd
     assert loaded.search(QUERIES, 5).probabilities is not None
@@ -68,7 +68,7 @@ def test_points_and_an_empty_index_are_saved_too(tmp_path: Path) -> None:
     ):
         index.save(tmp_path / name)
         loaded = Index.load(tmp_path / name)
-        assert loaded.items == index.items
+        assert loaded.ids == index.ids
         assert loaded.search([[1.0, 0.1]], 2).ids == index.search([[1.0, 0.1]], 2).ids
         loaded.add(["c"], [[0.5, 0.5]])
         assert "c" in loaded
@@ -88,7 +88,7 @@ def test_a_similarity_comes_back_with_its_parameters(tmp_path: Path) -> None:
 
 def test_a_similarity_nobody_else_knows_cannot_be_saved(tmp_path: Path) -> None:
     index = Index(["a"], some_clouds(1, 1), lambda a, b: similarity.l2(a, b))
-    with pytest.raises(InputError, match=r"cannot be saved: it is none of halation\.similarity"):
+    with pytest.raises(InputError, match=r"cannot be saved: it is not one of halation\.similarity"):
         index.save(tmp_path / "idx")
     assert list(tmp_path.iterdir()) == []
 
@@ -96,7 +96,7 @@ def test_a_similarity_nobody_else_knows_cannot_be_saved(tmp_path: Path) -> None:
 def test_loading_maps_and_copies_nothing(tmp_path: Path) -> None:
     an_index(15_000, backend="exact").save(tmp_path / "idx")
     loaded = Index.load(tmp_path / "idx")
-    columns = loaded._gallery.store.table._base
+    columns = loaded._items._mapped
     assert all(isinstance(column, np.memmap) for column in columns.values())
     faiss = Index.load(tmp_path / "idx", backend=Faiss())
     faiss.save(tmp_path / "faiss")
@@ -119,7 +119,7 @@ def test_a_few_names_are_looked_up_without_the_names_of_all(tmp_path: Path, monk
     names.remove("b")
     loaded = Index.load(tmp_path / "idx")
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "key_of", lambda store: pytest.fail("the names of all were made"))
+        patch.setattr(Items, "key_of", lambda items: pytest.fail("the names of all were made"))
         assert [*loaded.rows(names[::-1])] == [*range(len(names))][::-1]
         assert all(name in loaded for name in names)
         for other in ("b", "", "aa", "\ud800", "a/ü.jpgb", "x" * 299, 3, None):
@@ -128,7 +128,7 @@ def test_a_few_names_are_looked_up_without_the_names_of_all(tmp_path: Path, monk
             loaded.rows(["a", "b"])
     loaded.remove(["ab"])
     loaded.add(["b"], some_clouds(1, 2))
-    assert "b" in loaded and "ab" not in loaded and loaded.names(loaded.rows(["狗", "b"])) == ["狗", "b"]
+    assert "b" in loaded and "ab" not in loaded and loaded.ids_of(loaded.rows(["狗", "b"])) == ["狗", "b"]
 
 
 def test_who_reads_the_old_one_keeps_it(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
     head = tmp_path / "index.json"
     whole = json.loads(head.read_text(encoding="utf-8"))
     for change, message in (
-        ({"format": 3, "halation": "9.9"}, r"format 3, written by halation 9\.9"),
+        ({"format": 4, "halation": "9.9"}, r"format 4, written by halation 9\.9.*halation index EMBEDDINGS"),
         ({"similarity": {"name": "os.system", "parameters": {}}}, "a similarity 'os.system', which this version"),
         ({"data": "../elsewhere"}, "incomplete"),
         ({"backend": "redis"}, "unknown backend 'redis'"),
@@ -215,6 +215,18 @@ def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
     head.write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="not that of an index"):
         Index.load(tmp_path)
+
+
+def test_an_index_of_halation_0_1_opens(tmp_path: Path) -> None:
+    """Format 2 differs from format 3 in nothing but that it never has integers as ids."""
+    index = an_index(hubness="csls")
+    index.save(tmp_path)
+    head = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))
+    (tmp_path / "index.json").write_text(json.dumps(head | {"format": 2, "halation": "0.1.0"}), encoding="utf-8")
+    loaded = Index.load(tmp_path)
+    assert same(loaded, index)
+    loaded.save(tmp_path)
+    assert json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))["format"] == 3
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,11 +311,11 @@ def test_no_damage_to_a_file_of_arrays_does_more_than_an_error(
     path = tmp_path_factory.mktemp("x") / "a.safetensors"
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     write_arrays(path, {"a": ((3, 4), np.dtype("<f4"), [array]), "b": ((0,), np.dtype("u1"), [])})
-    assert np.array_equal(read_mapped(path)["a"], array)
+    assert np.array_equal(map_arrays(path)["a"], array)
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)))]))
     with contextlib.suppress(InputError):
-        for values in read_mapped(path).values():
+        for values in map_arrays(path).values():
             values.sum()

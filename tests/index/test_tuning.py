@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from halation.index import Exact, Faiss, Index, Milvus
-from halation.index._nearest import overlap
-from halation.index._tuning import n_lists, tune
+from halation.index._exact import fewest_probes, n_lists, overlap
 from halation.similarity import Gaussian
 from index_contract import some_points
 
@@ -52,14 +51,14 @@ def test_fewer_probes_than_were_tuned_would_not_do() -> None:
     assert isinstance(backend, Faiss)
     truth = Index([str(n) for n in range(6000)], items, backend="exact").search(queries, 10)
     assert overlap(index.search(queries, 10).rows, truth.rows).mean() >= 0.95
-    backend._about["probes"] = int(0.7 * backend._about["probes"])
+    backend._state["probes"] = int(0.7 * backend._state["probes"])
     assert overlap(index.search(queries, 10).rows, truth.rows).mean() < 0.95
 
 
 def test_tuning_finds_the_fewest_that_reach_the_target() -> None:
     """A search whose recall is known: with p probes it finds the first p of ten, so 0.7 needs seven."""
     truth = np.tile(np.arange(10), (200, 1))
-    found = tune(
+    found = fewest_probes(
         lambda points, probes: np.where(np.arange(10) < probes, truth[: len(points)], -2),
         lambda points: truth[: len(points)],
         np.zeros((200, 2), np.float32),
@@ -73,7 +72,7 @@ def test_a_target_of_everything_looks_everywhere_if_it_must() -> None:
     backend = Faiss(lists=12, recall=1.0)
     points = some_points(600, 1, dim=24)
     backend.add(np.arange(600), points)
-    said = backend.settle(some_points(200, 2, dim=24))
+    said = backend.tune(some_points(200, 2, dim=24))
     assert said["recall"] == 1
     assert said["probes"] >= 10  # independent normals: the worst case for lists
     exact = Exact()
@@ -86,8 +85,8 @@ def test_lists_that_run_short_are_made_up_for() -> None:
     backend = Faiss(lists=30)
     points = np.repeat(np.arange(30, dtype=np.float32)[:, None] * 100, 2, axis=0).repeat(4, axis=1)  # two at each place
     backend.add(np.arange(60), points)
-    backend.settle(points[:20])
-    backend._about["probes"] = 1
+    backend.tune(points[:20])
+    backend._state["probes"] = 1
     keys, squared = backend.search(points[:3], 40)
     assert (keys >= 0).all()
     assert (np.diff(squared, axis=1) >= 0).all()

@@ -21,7 +21,7 @@ from halation._storage import sha256_of
 from halation.calibration import Calibrators, fit_calibrator
 from halation.data import read_picture
 from halation.encoders import load
-from halation.index import Index
+from halation.index import Index, Milvus
 from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search
 from judged_worlds import points
 from layouts import draw
@@ -109,14 +109,14 @@ class TestAnswers:
 
     def test_an_empty_index_says_so(self, own: Path) -> None:
         found = open_search(own)
-        found.indexes["images"].remove(found.indexes["images"].items)
+        found.indexes["images"].remove(found.indexes["images"].ids)
         answer = found.text("a dog")
         assert answer.hits == [] and answer.nothing and answer.notes == ["the index is empty"]
 
     def test_a_part_of_the_ids_is_made_without_the_others(
         self, search: Search, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        names = [name for index in search.indexes.values() for name in index.items]
+        names = [name for index in search.indexes.values() for name in index.ids]
         assert list(search.items) == names
         monkeypatch.setattr(Index, "items", property(lambda index: pytest.fail("all names were made")))
         assert search.items[14:19] == names[14:19] and search.items[::-7] == names[::-7]
@@ -468,7 +468,7 @@ class TestReplacing:
         def interrupted(_: Path) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(_make_index, "drop_saved", interrupted)
+        monkeypatch.setattr(Milvus, "drop_saved", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make_index(index.parent / "emb", out, backend="milvus", uri=uri)
         assert items_of(out) != old

@@ -1,6 +1,6 @@
 """Search among Gaussians: one `Index`, and backends that find the nearest points for it.
 
-    index = Index(names, gaussians)            # csd, faiss
+    index = Index(ids, gaussians)              # csd, faiss
     ranking = index.search(queries, k=10)      # ids, scores, rows, probabilities
     index.add(more, gaussians); index.remove(["old.jpg"])
     index.save("idx"); index = Index.load("idx")
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
-    from halation.index._backend import Backend, BackendUnavailable, Settling
+    from halation.index._backend import Backend, BackendUnavailable, Tunable
     from halation.index._exact import Exact
     from halation.index._faiss import Faiss
     from halation.index._hubness import Hubness, HubnessKind
@@ -37,7 +37,7 @@ __all__ = [
     "Index",
     "Milvus",
     "Ranking",
-    "Settling",
+    "Tunable",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -53,6 +53,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Index": "halation.index._index",
             "Milvus": "halation.index._milvus",
             "Ranking": "halation.index._ranking",
-            "Settling": "halation.index._backend",
+            "Tunable": "halation.index._backend",
         },
     )

@@ -1,16 +1,17 @@
-"""What an index stands on: five methods over points and their keys."""
+"""What an index is built on: five methods over points and their keys."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from halation._errors import HalationError
+from halation._errors import HalationError, InputError, one_of
 
-__all__ = ["Backend", "BackendUnavailable", "Keys", "Points", "Settling"]
+__all__ = ["Backend", "BackendUnavailable", "Keys", "Points", "Tunable", "choose_backend"]
 
 Keys = npt.NDArray[np.int64]
 Points = npt.NDArray[np.float32]
@@ -18,19 +19,19 @@ Points = npt.NDArray[np.float32]
 
 @runtime_checkable
 class Backend(Protocol):
-    """Points under keys, and which of them are nearest. Anything with these five methods serves.
+    """Points under keys, and which of them are nearest. Any object with these five methods will do.
 
-    `name` is what a saved index calls it; one of your own is handed to `Index.load` again.
+    `name` is what a saved index calls it. Pass a backend of your own to `Index.load` again.
     """
 
     name: str
 
     def add(self, keys: Keys, points: Points) -> None:
-        """Store points (n, d) under keys (n,), each once; a key that is there already gets the new point."""
+        """Store points (n, d) under keys (n,), each once; a key that exists gets the new point."""
         ...
 
     def remove(self, keys: Keys) -> None:
-        """Forget keys (n,); a key that is not there is no error."""
+        """Forget keys (n,); keys that do not exist are ignored."""
         ...
 
     def search(self, points: Points, k: int) -> tuple[Keys, Points]:
@@ -42,23 +43,46 @@ class Backend(Protocol):
         ...
 
     def load(self, folder: Path) -> None:
-        """Hold what was saved in the folder; what was held before is forgotten."""
+        """Take over what was saved in the folder, in place of what is held now."""
         ...
 
 
 @runtime_checkable
-class Settling(Protocol):
-    """A backend that wants to be told when a batch is in, to choose and tune its structure."""
+class Tunable(Protocol):
+    """A backend with a structure to choose and tune after a batch was added."""
 
     @property
-    def unsettled(self) -> bool:
-        """Whether so much was added that it should be tuned (again)."""
+    def needs_tuning(self) -> bool:
+        """Whether enough was added to tune it (again)."""
         ...
 
-    def settle(self, queries: Points) -> dict[str, Any]:
-        """Choose and tune, on points such as queries will be; says what was chosen and the recall measured."""
+    def tune(self, queries: Points) -> dict[str, Any]:
+        """Choose and tune the structure on points like those of queries. Returns what was chosen and its recall."""
         ...
 
 
 class BackendUnavailable(HalationError, ConnectionError):
     """A server that should hold the points does not answer."""
+
+
+def choose_backend(backend: str | Backend, recall: float = 0.99) -> Backend:
+    """The backend of that name ("auto": faiss), or the object that was given.
+
+    >>> choose_backend("auto").name
+    'faiss'
+    """
+    if not isinstance(backend, str):
+        if not isinstance(backend, Backend):
+            raise InputError(f"{backend!r} is not a backend: it lacks a name or one of add, remove, search, save, load")
+        return backend
+    from halation.index._exact import Exact
+    from halation.index._faiss import Faiss
+    from halation.index._milvus import Milvus
+
+    backends: dict[str, Callable[[], Backend]] = {
+        "auto": lambda: Faiss(recall=recall),
+        "exact": Exact,
+        "faiss": lambda: Faiss(recall=recall),
+        "milvus": lambda: Milvus(recall=recall),
+    }
+    return backends[one_of(backend, backends, "backend")]()

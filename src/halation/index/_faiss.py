@@ -15,21 +15,20 @@ import numpy as np
 from halation._errors import InputError
 from halation._files import read_json
 from halation.index._backend import Keys, Points
-from halation.index._nearest import by_distance, nearest
-from halation.index._tuning import AT, as_recall, n_lists, tune
+from halation.index._exact import RECALL_AT, as_recall, by_distance, fewest_probes, n_lists, nearest
 
 __all__ = ["Faiss"]
 
-_FILE, _ABOUT = "points.faiss", "faiss.json"
-_TRAIN_ON = 64  # points for each list
+_FILE, _STATE = "points.faiss", "faiss.json"
+_TRAIN_ON = 64  # points per list
 
 
 class Faiss:
     """faiss over L2: Flat below `flat_below` points (exact), IVF-Flat from there on, tuned to a stated recall.
 
     recall       of the ten best, measured on held-out queries against all points compared
-    flat_below   up to here every point is compared: a few milliseconds a query
-    lists        how many lists, whatever the size; None: about 4 √n
+    flat_below   below this, every point is compared: a few milliseconds per query
+    lists        number of lists, whatever the size; None: about 4 √n
 
     >>> backend = Faiss()
     >>> backend.add(np.array([3, 5]), np.array([[0.0, 0.0], [1.0, 0.0]], np.float32))
@@ -43,7 +42,7 @@ class Faiss:
         self.recall, self.flat_below, self.lists = as_recall(recall), flat_below, lists
         self._index: Any = None
         self._file: Any = None  # open while the index is mapped from it
-        self._about = {"last_key": -1, "trained_on": 0, "tuned_on": 0, "probes": 0}
+        self._state = {"last_key": -1, "trained_on": 0, "tuned_on": 0, "probes": 0}
 
     def add(self, keys: Keys, points: Points) -> None:
         """Store points; see `Backend`."""
@@ -51,24 +50,24 @@ class Faiss:
             return
         if self._index is None:
             self._index = faiss.IndexIDMap(faiss.IndexFlatL2(points.shape[1]))
-        self._own()
-        if keys.min() <= self._about["last_key"]:
+        self._read_into_memory()
+        if keys.min() <= self._state["last_key"]:
             self._index.remove_ids(np.ascontiguousarray(keys))
         self._index.add_with_ids(np.ascontiguousarray(points, np.float32), np.ascontiguousarray(keys))
-        self._about["last_key"] = max(self._about["last_key"], int(keys.max()))
+        self._state["last_key"] = max(self._state["last_key"], int(keys.max()))
 
     def remove(self, keys: Keys) -> None:
         """Forget keys."""
         if self._index is not None and len(keys):
-            self._own()
+            self._read_into_memory()
             self._index.remove_ids(np.ascontiguousarray(keys))
 
     def search(self, points: Points, k: int) -> tuple[Keys, Points]:
-        """The k nearest; always as many as there are, whatever the lists hold."""
+        """The k nearest; always k where there are as many, whatever the lists hold."""
         if self._index is None or not self._index.ntotal or not len(points):
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         points = np.ascontiguousarray(points, np.float32)
-        keys, squared = self._ask(points, k, self._about["probes"])
+        keys, squared = self._ask(points, k, self._state["probes"])
         last = keys[:, min(k, self._index.ntotal) - 1]
         if last.min() < 0:
             short = np.flatnonzero(last < 0)
@@ -76,43 +75,47 @@ class Faiss:
         np.maximum(squared, 0, out=squared)
         if k > self._index.ntotal:
             squared[keys < 0] = np.inf
-        equals = k > 1 and bool((squared[:, 1:] == squared[:, :-1]).any())  # faiss has its own order among them
+        equals = k > 1 and bool((squared[:, 1:] == squared[:, :-1]).any())  # faiss orders those in its own way
         return by_distance(keys, squared) if equals else (keys, squared)
 
     def _ask(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
-        squared, keys = self._index.search(points, k, params=_looking_into(probes) if self._is_ivf else None)
+        squared, keys = self._index.search(points, k, params=_with_probes(probes) if self._is_ivf else None)
         return keys, squared
 
     @property
-    def unsettled(self) -> bool:
+    def needs_tuning(self) -> bool:
         """Whether it grew past what its structure was chosen and tuned for."""
         n = 0 if self._index is None else self._index.ntotal
         if not self._is_ivf:
             return n >= self.flat_below or bool(self.lists and n >= self.lists)
-        return bool(n > 2 * self._about["tuned_on"])
+        return bool(n > 2 * self._state["tuned_on"])
 
     @property
     def _is_ivf(self) -> bool:
         return hasattr(self._index, "nlist")
 
-    def settle(self, queries: Points) -> dict[str, Any]:
+    def tune(self, queries: Points) -> dict[str, Any]:
         """Divide the points into lists, and find how many to look into for the recall."""
         n = self._index.ntotal
-        if not self._is_ivf or n > 4 * self._about["trained_on"]:
+        if not self._is_ivf or n > 4 * self._state["trained_on"]:
             self._divide(self.lists or n_lists(n))
         queries = np.ascontiguousarray(queries, np.float32)
 
         def search(points: Points, probes: int) -> Keys:
-            return self._ask(points, AT, probes)[0]
+            return self._ask(points, RECALL_AT, probes)[0]
 
-        found = tune(
-            search, lambda points: nearest(self._blocks(), points, AT)[0], queries, self._index.nlist, self.recall
+        tuned = fewest_probes(
+            search,
+            lambda points: nearest(self._blocks(), points, RECALL_AT)[0],
+            queries,
+            self._index.nlist,
+            self.recall,
         )
-        self._about |= {"tuned_on": n, "probes": found["probes"]}
-        return {"structure": "ivf-flat", "points": n, "lists": self._index.nlist, "target": self.recall, **found}
+        self._state |= {"tuned_on": n, "probes": tuned["probes"]}
+        return {"structure": "ivf-flat", "points": n, "lists": self._index.nlist, "target": self.recall, **tuned}
 
     def _divide(self, lists: int) -> None:
-        self._own()
+        self._read_into_memory()
         n, width = self._index.ntotal, self._index.d
         wanted = np.sort(np.random.default_rng(0).choice(n, min(n, _TRAIN_ON * lists), replace=False))
         sample, seen = [], 0
@@ -127,10 +130,10 @@ class Faiss:
         for keys, points in self._blocks():
             divided.add_with_ids(np.ascontiguousarray(points), np.ascontiguousarray(keys))
         self._index = divided
-        self._about["trained_on"] = n
+        self._state["trained_on"] = n
 
     def _blocks(self) -> Iterator[tuple[Keys, Points]]:
-        """All keys and points, as they lie in memory."""
+        """All keys and points, without a copy."""
         index = self._index
         if not self._is_ivf:
             keys = faiss.vector_to_array(index.id_map)
@@ -147,8 +150,8 @@ class Faiss:
                 yield keys, codes.view(np.float32).reshape(size, index.d)
 
     def save(self, folder: Path) -> None:
-        """The faiss file, and what it was tuned to."""
-        (folder / _ABOUT).write_text(json.dumps(self._about | self._options()), encoding="utf-8")
+        """Write the faiss file, and what it was tuned to."""
+        (folder / _STATE).write_text(json.dumps(self._state | self._options()), encoding="utf-8")
         if self._index is None:
             return
         try:
@@ -161,38 +164,40 @@ class Faiss:
 
     def load(self, folder: Path) -> None:
         """Map the file: pages are read when a search touches them."""
-        about = read_json(folder / _ABOUT)
-        self.recall, self.flat_below, self.lists = (about.pop(name) for name in self._options())
-        self._about, self._index = about, None
-        self._let_go()
+        state = read_json(folder / _STATE)
+        self.recall, self.flat_below, self.lists = (state.pop(name) for name in self._options())
+        self._state, self._index = state, None
+        self._close_file()
         path = folder / _FILE
         if not path.is_file():
             return
         try:
             self._index = faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", 0))
         except RuntimeError as error:
-            raise InputError(f"is no index faiss can read ({error}); make the index again", path=path) from None
+            raise InputError(
+                f"is not an index faiss can read ({error})", path=path, remedy="make the index again"
+            ) from None
         self._file = path.open("rb")
 
-    def _own(self) -> None:
+    def _read_into_memory(self) -> None:
         """Before a change, what was mapped is read into memory: a mapped index must not be written to."""
         if self._file is not None:
             os.lseek(self._file.fileno(), 0, os.SEEK_SET)
             self._index = faiss.read_index(faiss.PyCallbackIOReader(self._file.read))
-            self._let_go()
+            self._close_file()
 
     def close(self) -> None:
-        """Let go of a file that was loaded, and of what is mapped from it: nothing is found afterwards."""
+        """Close a file that was loaded, with what is mapped from it: afterwards nothing is found."""
         if self._file is not None:
             self._index = None
-            self._let_go()
+            self._close_file()
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 @functools.lru_cache(maxsize=64)
-def _looking_into(probes: int) -> Any:
+def _with_probes(probes: int) -> Any:
     return faiss.SearchParametersIVF(nprobe=probes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -12,15 +12,12 @@ import numpy as np
 
 from halation._arrays import Array, FloatArray, as_indices
 from halation._errors import InputError
-from halation.index._backend import Backend, Keys
-from halation.index._choose import choose
-from halation.index._disk import Saved, read_index, write_index
-from halation.index._gallery import Gallery
+from halation.index._backend import Backend, Keys, Tunable, choose_backend
 from halation.index._hubness import Hubness, HubnessKind
-from halation.index._items import as_names
-from halation.index._named import name_of
+from halation.index._items import Ids, Items, as_ids
 from halation.index._ranking import Ranking
-from halation.index._store import Store, checked
+from halation.index._save import Contents, read_index, write_index
+from halation.index._similarity import PointEncoder, checked, name_of, repeatable
 from halation.similarity import Gaussian, Similarity, csd
 
 __all__ = ["Index", "Probability"]
@@ -28,16 +25,17 @@ __all__ = ["Index", "Probability"]
 Probability = Callable[..., FloatArray]
 """Scores (q, k) → probabilities that the two match, (q, k); a row holds one query's best, −inf where there is no item.
 
-One that takes `gallery` (`Calibrator.probability`, a `Calibration`) is told how many items were searched.
+One with a parameter `gallery` (`Calibrator.probability`, a `ProbabilityMap`) gets the number of items searched.
 """
 
-_QUERIES, _BANK = 1024, 10_000  # queries searched at a time; queries kept
+_QUERIES, _KEPT = 1024, 10_000  # queries searched at a time; queries kept to tune on
+_BLOCK, _SAMPLE = 65_536, 600  # items put into the backend at a time; queries of one tuning
 
 
 class Index:
-    """Named Gaussians that can be searched, changed, saved and loaded.
+    """Gaussians under ids that can be searched, changed, saved and loaded.
 
-    items, gaussians   names, each once, and a Gaussian for each (an array: points), (n, d)
+    ids, gaussians     strings or integers, each once, and a Gaussian for each (an array: points), (n, d)
     similarity         any of `halation.similarity` (with parameters: `functools.partial`). One that has points
                        (cosine, l2, csd, wasserstein2) is searched directly; others fetch `rerank` times as many items
                        as are asked for by their means and score those
@@ -47,10 +45,10 @@ class Index:
                        (see `Hubness`), measured on `queries`, or without them on the items themselves
     queries            queries like those to come: recall is tuned on them
     recall             share of the ten best that an approximate backend must find
-    meta               anything JSON can hold, saved with the index; `meta["tuning"]` says what was chosen and measured
+    meta               anything JSON can hold, saved with the index; `meta["tuning"]` is what was chosen and measured
 
-    Scores are the similarity's own, to rounding. One thread may change an index while nobody searches it; any number
-    may search.
+    Scores are the similarity's own, to rounding. One thread may change an index while no other uses it; any number
+    may search at once.
 
     >>> index = Index(["a", "b"], [[0.0, 0.0], [3.0, 4.0]])
     >>> index.search([[3.0, 3.0]], k=1)
@@ -59,7 +57,7 @@ class Index:
 
     def __init__(
         self,
-        items: Sequence[str],
+        ids: Ids,
         gaussians: Gaussian | Array,
         similarity: Similarity = csd,
         backend: str | Backend = "auto",
@@ -72,112 +70,208 @@ class Index:
         meta: dict[str, Any] | None = None,
     ) -> None:
         first = Gaussian.of(gaussians)
-        kept = None if queries is None else _bank(Gaussian.of(queries), first.dim)
+        kept = None if queries is None else _kept(Gaussian.of(queries), first.dim)
         if isinstance(hubness, str):
-            hubness = Hubness(hubness, _bank(first, first.dim) if kept is None else kept)
-        store = Store(first.dim, points=first.is_point, penalty=hubness is not None)
-        self.similarity, self.probability, self.rerank = similarity, probability, _at_least_one(rerank, "rerank")
-        self.meta: dict[str, Any] = dict(meta or {})
-        self._gallery = Gallery(similarity, store, choose(backend, recall), hubness, kept)
-        self.add(items, first)
+            hubness = Hubness(hubness, _kept(first, first.dim) if kept is None else kept)
+        items = Items(first.dim, points=first.is_point, penalty=hubness is not None)
+        encoder = PointEncoder(similarity, penalty=hubness is not None)
+        chosen, rerank = choose_backend(backend, recall), _at_least_one(rerank, "rerank")
+        self._hold(Contents(similarity, items, encoder, chosen, hubness, kept, rerank, dict(meta or {})), probability)
+        self.add(ids, first)
+
+    def _hold(self, contents: Contents, probability: Probability | None) -> None:
+        self.similarity, self._score = contents.similarity, repeatable(contents.similarity)
+        self._items, self._encoder, self.backend = contents.items, contents.encoder, contents.backend
+        self._hubness, self._queries = contents.hubness, contents.queries
+        self.rerank, self.meta, self.probability = contents.rerank, contents.meta, probability
+        # A change goes to the backend first. Until it is done, its keys are unsure. Should it fail (a server that went
+        # away), the items are as before, and the next change begins by bringing the backend in line with them.
+        self._unsure: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._gallery)
+        return len(self._items)
 
-    def __contains__(self, item: object) -> bool:
-        return isinstance(item, str) and self._gallery.store.keys_of([item]) != [None]
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        try:
+            return self._items.find(as_ids([id], self._items.id_type)) != [None]  # type: ignore[arg-type]
+        except InputError:
+            return False
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} items of {self.dim} dimensions, {self.similarity_name}, {self.backend.name})"
 
     @property
-    def backend(self) -> Backend:
-        """What finds the nearest points."""
-        return self._gallery.backend
-
-    @property
     def dim(self) -> int:
         """Dimensions of the Gaussians."""
-        return self._gallery.store.dim
+        return self._items.dim
 
     @property
     def similarity_name(self) -> str:
-        """What the similarity is called in `halation.similarity`."""
+        """The similarity's name in `halation.similarity`."""
         return name_of(self.similarity)
 
     @property
     def hubness(self) -> HubnessKind | None:
-        """What takes off the scores of hubs what they gain by being near to everything."""
-        return None if self._gallery.hubness is None else self._gallery.hubness.kind
+        """The correction of hubs, if any."""
+        return None if self._hubness is None else self._hubness.kind
 
     @property
-    def items(self) -> list[str]:
-        """All names, in the order of their rows."""
-        return self._gallery.store.names_at(np.arange(len(self)))
+    def ids(self) -> list[Any]:
+        """All ids in the order of their rows, strings or integers as they were given."""
+        return self._items.ids(np.arange(len(self)))
 
-    def names(self, rows: Array) -> list[str]:
-        """The names of some rows; `items` makes those of all."""
-        return self._gallery.store.names_at(as_indices(rows, len(self), "rows"))
+    def ids_of(self, rows: Array) -> list[Any]:
+        """The ids of some rows; `ids` makes those of all."""
+        return self._items.ids(as_indices(rows, len(self), "rows"))
 
-    def rows(self, items: Sequence[str]) -> Keys:
-        """The places of some items in `items`."""
-        return self._gallery.store.table.positions(self._gallery.keys(as_names(items)))
+    def rows(self, ids: Ids) -> Keys:
+        """The rows of some ids: their positions in `ids`."""
+        return self._items.positions(self._keys(as_ids(ids, self._items.id_type)))
 
     def gaussians(self, rows: Array | None = None) -> Gaussian:
         """The Gaussians of some rows, or of all."""
-        wanted = np.arange(len(self)) if rows is None else as_indices(rows, len(self), "rows")
-        return self._gallery.store.gaussians(wanted)
+        return self._items.gaussians(np.arange(len(self)) if rows is None else as_indices(rows, len(self), "rows"))
 
-    def add(self, items: Sequence[str], gaussians: Gaussian | Array) -> None:
-        """Add items; one whose name is there already takes the new Gaussian."""
-        self._gallery.add(as_names(items), Gaussian.of(gaussians))
-        self._settle()
+    def _keys(self, ids: list[Any]) -> Keys:
+        keys = self._items.find(ids)
+        if None in keys:
+            raise InputError(f"there is no item {ids[keys.index(None)]!r} among the {len(self):,} of this index")
+        return np.array(keys, np.int64)
 
-    def remove(self, items: Sequence[str]) -> None:
-        """Forget items; a name that is not there is an error, and nothing is forgotten."""
-        self._gallery.remove(as_names(items))
+    def add(self, ids: Ids, gaussians: Gaussian | Array) -> None:
+        """Add items; an item whose id exists already gets the new Gaussian."""
+        names, items = as_ids(ids, self._items.id_type), Gaussian.of(gaussians)
+        self._check(names, items)
+        if names:
+            items = checked(items, "item", names)
+            self._synchronise()
+            if not len(self):  # the first items decide: points or Gaussians, strings or integers
+                key, penalty = self._items.next_key, self._hubness is not None
+                self._items = Items(items.dim, points=items.is_point, penalty=penalty, next_key=key)
+            penalties, keys = self._penalties(items), self._items.keys_for(names)
+            if self._encoder.origin is None or not (len(self) or self._encoder.fits(penalties)):
+                self._encoder.fit(items, penalties)
+            fits = self._encoder.fits(penalties)
+            if fits:
+                self._put(keys, names, items, penalties)
+            self._items.set(keys, names, items, penalties)
+            if not fits:
+                self._put_all()
+        self._tune()
+
+    def _check(self, ids: list[Any], items: Gaussian) -> None:
+        if len(ids) != len(items):
+            raise InputError(f"{len(ids)} ids but {len(items)} Gaussians; give one for each, in order")
+        if items.dim != self.dim:
+            raise InputError(f"the items have {items.dim} dimensions, the index {self.dim}; are they of one model?")
+        if len(self) and ids and items.is_point != self._items.points:
+            have, get = ("points", "Gaussians with variances") if self._items.points else ("Gaussians", "points")
+            raise InputError(f"the index holds {have}, and these are {get}; an index holds one kind")
+
+    def _penalties(self, items: Gaussian) -> FloatArray:
+        if self._hubness is None:
+            return np.zeros(len(items), np.float32)
+        if not len(self):
+            self._hubness = self._hubness.fitted(self._score, items)
+        return self._hubness.penalties(self._score, items)
+
+    def _put(self, keys: Keys, ids: list[Any], items: Gaussian, penalties: FloatArray) -> None:
+        for start in range(0, len(keys), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            points = self._encoder.items(items[part], penalties[part], ids[part])
+            self._unsure.update(keys[part].tolist())
+            self.backend.add(keys[part], points)
+        self._unsure.difference_update(keys.tolist())
+
+    def _put_again(self, positions: Keys) -> None:
+        for start in range(0, len(positions), _BLOCK):
+            part = positions[start : start + _BLOCK]
+            ids, items = self._items.ids(part), self._items.gaussians(part)
+            self._put(self._items.keys[part], ids, items, self._items.penalties(part))
+
+    def _put_all(self) -> None:
+        keys, positions = self._items.keys, np.arange(len(self))
+        if len(keys):
+            self._unsure.update(keys.tolist())
+            self.backend.remove(keys)
+            self._encoder.fit(self._items.gaussians(positions[:_BLOCK]), self._items.penalties(positions))
+            self._put_again(positions)
+
+    def _synchronise(self) -> None:
+        """After a change that failed, bring the backend in line with the items."""
+        if self._unsure:
+            keys = np.array(sorted(self._unsure), np.int64)
+            positions = self._items.positions(keys)
+            self.backend.remove(keys[positions < 0])
+            self._put_again(positions[positions >= 0])
+            self._unsure.clear()
+
+    def remove(self, ids: Ids) -> None:
+        """Remove items; an id that does not exist is an error, and then nothing is removed."""
+        names = as_ids(ids, self._items.id_type)
+        keys = self._keys(names)
+        self._synchronise()
+        self._unsure.update(keys.tolist())
+        self.backend.remove(keys)
+        self._items.forget(keys, names)
+        self._unsure.difference_update(keys.tolist())
 
     def rebuild(self) -> None:
         """Put every item into the backend again."""
-        self._gallery.rebuild()
-        self._settle()
+        self._put_all()
+        self._tune()
 
-    def _settle(self) -> None:
-        chosen = self._gallery.settle()
-        if chosen is not None or "tuning" not in self.meta:
-            self.meta["tuning"] = chosen or {"structure": "flat", "recall": 1.0}
+    def _tune(self) -> None:
+        """Let the backend choose and tune its structure, if it grew."""
+        if isinstance(self.backend, Tunable) and self.backend.needs_tuning:
+            on = "items, moved at random" if self._queries is None else "queries given"
+            chosen = self.backend.tune(self._encoder.queries(self._tuning_queries())[0])
+            self.meta["tuning"] = chosen | {"on": on}
+        self.meta.setdefault("tuning", {"structure": "flat", "recall": 1.0})
+
+    def _tuning_queries(self) -> Gaussian:
+        """Some of the queries given, or items moved by half the difference of two others.
+
+        Captions are farther from images than images from each other. Moved so, items are at least as hard to search
+        for as the captions of a trained model.
+        """
+        draw = np.random.default_rng(0)
+        if self._queries is not None:
+            return self._queries[np.sort(draw.permutation(len(self._queries))[:_SAMPLE])]
+        some, one, other = (self.gaussians(draw.integers(len(self), size=_SAMPLE)) for _ in range(3))
+        return Gaussian(some.mean + 0.5 * (one.mean - other.mean), some.log_var)
 
     def search(self, queries: Gaussian | Array, k: int = 10, *, rerank: int | None = None) -> Ranking:
         """The k items closest to each query (all of them, if there are fewer), best first.
 
         rerank   for a similarity without points: how many times k items are fetched and scored
         """
-        asked = Gaussian.of(queries)
-        if asked.dim != self.dim:
-            raise InputError(f"the queries have {asked.dim} dimensions, the index {self.dim}; are they of one model?")
-        asked = checked(asked, "query")
+        given = Gaussian.of(queries)
+        if given.dim != self.dim:
+            raise InputError(f"the queries have {given.dim} dimensions, the index {self.dim}; are they of one model?")
+        given = checked(given, "query")
         k = min(_at_least_one(k, "k"), len(self))
         factor = self.rerank if rerank is None else _at_least_one(rerank, "rerank")
-        if k and len(asked) <= _QUERIES:
-            rows, scores = self._search(asked, k, factor)
+        if k and len(given) <= _QUERIES:
+            rows, scores = self._search(given, k, factor)
         else:
-            rows, scores = np.full((len(asked), k), -1, np.int64), np.full((len(asked), k), -np.inf, np.float32)
-            for start in range(0, len(asked) if k else 0, _QUERIES):
+            rows, scores = np.full((len(given), k), -1, np.int64), np.full((len(given), k), -np.inf, np.float32)
+            for start in range(0, len(given) if k else 0, _QUERIES):
                 part = slice(start, start + _QUERIES)
-                rows[part], scores[part] = self._search(asked[part], k, factor)
-        ids = [self._gallery.store.names_at(row[row >= 0]) for row in rows]
-        found = Ranking(ids, scores, rows, taken_off=self._taken_off(rows))
-        return found if self.probability is None else replace(found, probabilities=self._probabilities(found))
+                rows[part], scores[part] = self._search(given[part], k, factor)
+        ids = [self._items.ids(row[row >= 0]) for row in rows]
+        ranking = Ranking(ids, scores, rows, corrections=self._corrections(rows))
+        return ranking if self.probability is None else replace(ranking, probabilities=self._probabilities(ranking))
 
     def _search(self, queries: Gaussian, k: int, factor: int) -> tuple[Keys, FloatArray]:
-        gallery = self._gallery
-        fetch = (k if gallery.form.direct else min(len(self), k * factor)) + len(gallery.strays)
-        asked, own = gallery.form.ask(queries)
-        keys, squared = gallery.backend.search(asked, fetch)
-        rows = gallery.store.table.positions(keys)
-        if gallery.form.direct:
-            scores = gallery.form.scores(own, squared)
-            if not gallery.strays:
+        direct = self._encoder.direct
+        fetch = (k if direct else min(len(self), k * factor)) + len(self._unsure)
+        points, constant = self._encoder.queries(queries)
+        keys, squared = self.backend.search(points, fetch)
+        rows = self._items.positions(keys)
+        if direct:
+            scores = self._encoder.scores(constant, squared)
+            if not self._unsure:
                 return rows, scores
         else:
             scores = np.stack([self._scored(queries[i : i + 1], rows[i]) for i in range(len(queries))])
@@ -186,36 +280,44 @@ class Index:
         return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
     def _scored(self, query: Gaussian, rows: Keys) -> FloatArray:
-        """The similarity's own scores of one query (a call of its own: what is drawn depends on no other query)."""
-        there, gallery = np.sort(rows[rows >= 0]), self._gallery
+        """The similarity's scores of one query: a call for each, so that no draw depends on another query."""
+        exist = rows >= 0
+        ordered = np.sort(rows[exist])
         scores = np.full(len(rows), -np.inf, np.float32)
-        if len(there):
-            own = gallery.score(query, gallery.store.gaussians(there)).numpy()[0] - gallery.store.penalties(there)
-            scores[rows >= 0] = own[np.searchsorted(there, rows[rows >= 0])]
+        if len(ordered):
+            values = self._score(query, self._items.gaussians(ordered)).numpy()[0] - self._items.penalties(ordered)
+            scores[exist] = values[np.searchsorted(ordered, rows[exist])]
         return scores
 
-    def _taken_off(self, rows: Keys) -> FloatArray | None:
-        if self.hubness is None:
+    def _corrections(self, rows: Keys) -> FloatArray | None:
+        if self._hubness is None:
             return None
-        return np.where(rows < 0, 0, self._gallery.store.penalties(rows.ravel()).reshape(rows.shape))
+        return np.where(rows < 0, 0, self._items.penalties(rows.ravel()).reshape(rows.shape))
 
-    def _probabilities(self, found: Ranking) -> FloatArray:
-        """Of the similarity's own scores, which is what a calibration is fitted on."""
-        there = found.rows >= 0
-        if not there.any():
-            return np.zeros(there.shape, np.float32)
+    def _probabilities(self, ranking: Ranking) -> FloatArray:
+        """Of the uncorrected scores, which a calibrator is fitted on."""
+        exist = ranking.rows >= 0
+        if not exist.any():
+            return np.zeros(exist.shape, np.float32)
         assert self.probability is not None
         size = {"gallery": len(self)} if _takes_gallery(self.probability) else {}
-        # −inf where there is no item; all of a query at once: what a score is worth can depend on its best
-        return np.where(there, self.probability(found.own.astype(np.float64), **size), 0.0).astype(np.float32)
+        # all of a query at once: what a score is worth can depend on the query's best
+        probabilities = self.probability(ranking.uncorrected.astype(np.float64), **size)
+        return np.where(exist, probabilities, 0.0).astype(np.float32)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, in place of one that is there: whole or not at all.
 
-        Who has the old one open keeps it. Stopped at any moment, the folder holds the old index or the new one.
+        A process that has the old index open keeps it. Stopped at any moment, the folder holds the old or the new one.
         """
-        self._gallery.tidy()
-        write_index(Saved(self.similarity, self._gallery, self.rerank, self.meta), folder)
+        self._synchronise()
+        write_index(
+            Contents(
+                self.similarity, self._items, self._encoder, self.backend, self._hubness, self._queries, self.rerank,
+                self.meta,
+            ),
+            folder,
+        )  # fmt: skip
 
     @classmethod
     def load(
@@ -229,22 +331,20 @@ class Index:
     ) -> Index:
         """A saved index, mapped into memory.
 
-        backend   None: what it was saved with. Otherwise the items are put into this one: from faiss to Milvus and back
+        backend   None: the one it was saved with. Otherwise the items are put into this one: from faiss to Milvus
         recall    of such a new backend
         verify    compare every file with its checksum, which reads all of them; False: only their sizes
         """
-        other = None if backend is None else choose(backend, recall)
-        saved = read_index(folder, other, verify=verify)
+        other = None if backend is None else choose_backend(backend, recall)
         index = cls.__new__(cls)
-        index.similarity, index.rerank, index.meta = saved.similarity, saved.rerank, saved.meta
-        index._gallery, index.probability = saved.gallery, probability
+        index._hold(read_index(folder, other, verify=verify), probability)
         if other is not None:
             index.meta.pop("tuning", None)
             index.rebuild()
         return index
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
         if hasattr(self.backend, "close"):
             self.backend.close()
 
@@ -252,14 +352,14 @@ class Index:
 def _takes_gallery(probability: Probability) -> bool:
     try:
         return "gallery" in signature(probability).parameters
-    except ValueError:  # functions written in C may have none to show
+    except ValueError:  # functions written in C may have no signature
         return False
 
 
-def _bank(queries: Gaussian, dim: int) -> Gaussian:
+def _kept(queries: Gaussian, dim: int) -> Gaussian:
     if queries.dim != dim:
         raise InputError(f"the queries have {queries.dim} dimensions, the items {dim}; are they of one model?")
-    return checked(queries[:: max(1, -(-len(queries) // _BANK))], "query")
+    return checked(queries[:: max(1, -(-len(queries) // _KEPT))], "query")
 
 
 def _at_least_one(value: int, what: str) -> int:

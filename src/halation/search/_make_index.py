@@ -17,7 +17,6 @@ from halation._errors import HalationError, InputError
 from halation._progress import Progress, silent
 from halation._storage import DATA, current_version, replace_version, sha256_of
 from halation.index import Backend, HubnessKind, Index, Milvus
-from halation.index._milvus import drop_saved
 from halation.search._answers import Side
 from halation.search._embeddings import Embedded, Embeddings
 from halation.search._entries import in_utf8
@@ -158,4 +157,4 @@ def _strangers(folder: Path) -> bool:
 
 def _drop_collections(data: Path) -> None:
     with contextlib.suppress(HalationError, OSError, KeyError, TypeError):  # the new index is in use already
-        drop_saved(data)
+        Milvus.drop_saved(data)

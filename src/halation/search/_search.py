@@ -236,13 +236,13 @@ class _Ids(Sequence[str]):
         return self._named([range(len(self))[place]])[0]
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(index.items for index in self._indexes)
+        return chain.from_iterable(index.ids for index in self._indexes)
 
     def _named(self, places: Sequence[int]) -> list[str]:
         wanted, names, first = np.asarray(places, np.int64), [""] * len(places), 0
         for index in self._indexes:
             here = np.flatnonzero((wanted >= first) & (wanted < first + len(index)))
-            for spot, name in zip(here.tolist(), index.names(wanted[here] - first), strict=True):
+            for spot, name in zip(here.tolist(), index.ids_of(wanted[here] - first), strict=True):
                 names[spot] = name
             first += len(index)
         return names
@@ -259,7 +259,7 @@ def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[li
     by_own   in the order of those scores although hubs are corrected: that was measured on queries of the other kind
     """
     ranking = index.search(query, k if index.hubness is None else _WIDER * k)
-    ids, own = ranking.ids[0], ranking.own[0].tolist()
+    ids, own = ranking.ids[0], ranking.uncorrected[0].tolist()
     if by_own:
         order = sorted(range(len(ids)), key=lambda place: -own[place])
         ids, own = [ids[place] for place in order], [own[place] for place in order]

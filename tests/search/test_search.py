@@ -118,7 +118,7 @@ class TestAnswers:
     ) -> None:
         names = [name for index in search.indexes.values() for name in index.ids]
         assert list(search.items) == names
-        monkeypatch.setattr(Index, "items", property(lambda index: pytest.fail("all names were made")))
+        monkeypatch.setattr(Index, "ids", property(lambda index: pytest.fail("all ids were made")))
         assert search.items[14:19] == names[14:19] and search.items[::-7] == names[::-7]
         assert search.items[90:200] == names[90:] and search.items[2**53 :] == []
         assert search.items[-1] == names[-1]

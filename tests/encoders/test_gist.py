@@ -68,11 +68,13 @@ def test_annotated_matches_teach_the_detail_and_meaning_teaches_the_gist() -> No
     relevance = torch.rand(6, 6, generator=torch.Generator().manual_seed(2))
     step = Step(images, captions, SoftMaximum(cosine), torch.eye(6, dtype=torch.bool), lambda: relevance, 0, 0)
     leaves = [side.mean for item in (images, captions) for side in item]
-    by_match = torch.autograd.grad(InfoNCE()(step), leaves, allow_unused=True, retain_graph=True)
-    by_meaning = torch.autograd.grad(DAA(0.05)(step), leaves, allow_unused=True)
+    by_match = torch.autograd.grad(InfoNCE().build()(step), leaves, allow_unused=True, retain_graph=True)
+    by_meaning = torch.autograd.grad(DAA(temperature=0.05).build()(step), leaves, allow_unused=True)
     assert [g is not None for g in by_match] == [True, False, True, False]
     assert [g is not None and bool(g.abs().sum() > 0) for g in by_meaning] == [False, True, False, True]
-    assert torch.isclose(InfoNCE()(step), losses.info_nce(cosine(images.detail, captions.detail), step.matches, 0.07))
+    assert torch.isclose(
+        InfoNCE().build()(step), losses.info_nce(cosine(images.detail, captions.detail), step.matches, 0.07)
+    )
 
 
 def test_the_scale_of_the_detail_is_followed_in_training_and_kept_in_evaluation() -> None:

@@ -8,7 +8,7 @@ import torch
 from halation import losses, similarity, training
 from halation._errors import InputError
 from halation.similarity import Gaussian
-from halation.training._memory import Memory
+from halation.training._spread import Memory
 
 
 def test_the_oldest_is_forgotten_first() -> None:
@@ -40,7 +40,7 @@ def step(number: int, owners: torch.Tensor, seed: int) -> training.Step:
 
 
 def test_a_step_is_told_from_earlier_ones_by_what_is_not_its_own() -> None:
-    term = training.Spread(2.0, memory=8, dim=3)
+    term = training.Spread(scale=2.0, memory=8).build(dim=3)
     first, second = step(0, torch.tensor([0, 1, 2, 3]), 1), step(1, torch.tensor([3, 4, 5, 6]), 2)
     assert torch.isclose(term(first), losses.spread(*first.gaussians(), first.matches, scale=2.0))  # nothing before it
     images, captions = first.gaussians()
@@ -57,7 +57,7 @@ def test_a_step_is_told_from_earlier_ones_by_what_is_not_its_own() -> None:
 
 
 def test_what_is_not_training_is_not_remembered() -> None:
-    term = training.Spread(2.0, memory=8, dim=3).eval()
+    term = training.Spread(scale=2.0, memory=8).build(dim=3).eval()
     term(step(0, torch.arange(4), 1))
     assert term.images is not None
     assert bool((term.images.owner < 0).all())
@@ -67,4 +67,4 @@ def test_a_memory_needs_to_know_whose_items_these_are() -> None:
     known = step(0, torch.arange(4), 1)
     unknown = training.Step(known.images, known.captions, known.compare, known.matches, known.find_relevance, 0, 0)
     with pytest.raises(InputError, match="which image each item is of"):
-        training.Spread(2.0, memory=8, dim=3)(unknown)
+        training.Spread(scale=2.0, memory=8).build(dim=3)(unknown)

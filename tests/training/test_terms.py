@@ -9,6 +9,7 @@ from halation import losses, similarity, training
 from halation._errors import InputError
 from halation.encoders import Gisted, MultiEmbedding, SoftMaximum, best_cosine
 from halation.similarity import Gaussian
+from halation.training._terms import ByMember, Learnt
 
 
 def step(n: int = 6, d: int = 4, number: int = 3, clouds: bool = True, seed: int = 0) -> training.Step:
@@ -23,13 +24,13 @@ def step(n: int = 6, d: int = 4, number: int = 3, clouds: bool = True, seed: int
 def test_daa_adds_its_directions_and_weighs_the_second() -> None:
     s = step()
     rows, columns = (losses.daa(x, r, 0.05) for x, r in ((s.scores, s.relevance), (s.scores.T, s.relevance.T)))
-    assert torch.isclose(training.DAA(0.05)(s), rows + columns)
-    assert torch.isclose(training.DAA(0.05, t2i=3.0)(s), rows + 3 * columns)
+    assert torch.isclose(training.DAA(temperature=0.05).build()(s), rows + columns)
+    assert torch.isclose(training.DAA(temperature=0.05, t2i=3.0).build()(s), rows + 3 * columns)
 
 
 def test_the_triplet_is_per_match_and_takes_all_negatives_first() -> None:
     s = step(n=8)
-    term = training.Triplet(0.2, sum_steps=4)
+    term = training.Triplet(margin=0.2, sum_steps=4).build()
     summed = losses.triplet(s.scores, s.matches, 0.2, hardest=False)
     assert torch.isclose(term(s), summed / 64)
     late = step(n=8, number=4)
@@ -51,36 +52,37 @@ def test_soft_contrastive_and_csd_are_summed_over_an_images_pairs() -> None:
     s = step()
     a, b = s.samples(7)
     assert torch.isclose(
-        training.SoftContrastive(5.0, 5.0)(s), 6 * losses.soft_contrastive(a, b, s.matches, scale=5.0, shift=5.0)
+        training.SoftContrastive(scale=5.0, shift=5.0).build()(s),
+        6 * losses.soft_contrastive(a, b, s.matches, scale=5.0, shift=5.0),
     )
     clouds = s.gaussians()
-    assert torch.isclose(training.CSD()(s), 6 * losses.csd_contrastive(*clouds, s.matches.float()))
+    assert torch.isclose(training.CSD().build()(s), 6 * losses.csd_contrastive(*clouds, s.matches.float()))
 
 
 def test_regularisers_look_at_both_sides() -> None:
     s = step()
     images, captions = s.gaussians()
-    assert torch.isclose(training.KL()(s), losses.kl(images) + losses.kl(captions))
+    assert torch.isclose(training.KL().build()(s), losses.kl(images) + losses.kl(captions))
     together = torch.cat([images.mean, captions.mean])
-    assert torch.isclose(training.Uniformity()(s), losses.uniformity(together))
+    assert torch.isclose(training.Uniformity().build()(s), losses.uniformity(together))
     sides = [MultiEmbedding(torch.randn(5, 2, 4), torch.randn(5, 2, 4)) for _ in range(2)]
     several = training.Step(sides[0], sides[1], best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
     both = losses.diversity(sides[0].residuals) + losses.diversity(sides[1].residuals)
-    assert torch.isclose(training.Diversity()(several), both)
-    assert torch.isclose(training.MMD()(several), losses.mmd(sides[0].points, sides[1].points))
+    assert torch.isclose(training.Diversity().build()(several), both)
+    assert torch.isclose(training.MMD().build()(several), losses.mmd(sides[0].points, sides[1].points))
 
 
 def test_a_term_that_does_not_fit_the_model_says_which_head_would() -> None:
     with pytest.raises(InputError, match="take the head pvse"):
-        training.Diversity()(step())
+        training.Diversity().build()(step())
     sides = MultiEmbedding(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
     several = training.Step(sides, sides, best_cosine, torch.eye(5, dtype=torch.bool), lambda: torch.eye(5), 0, 0)
     with pytest.raises(InputError, match="needs Gaussians"):
-        training.KL()(several)
+        training.KL().build()(several)
 
 
 def test_infonce_keeps_its_temperature_above_a_hundredth() -> None:
-    term = training.InfoNCE(1e-4)
+    term = training.InfoNCE(temperature=1e-4).build()
     s = step()
     assert torch.isclose(term(s), losses.info_nce(s.scores, s.matches, 0.01))
 
@@ -95,13 +97,14 @@ def joined(members: list[training.Step]) -> training.Step:
     return training.Step(sides[0], sides[1], similarity.cosine, first.matches, first.find_relevance, 7, first.number)
 
 
-@pytest.mark.parametrize("term", [training.InfoNCE(), training.Triplet(0.2), training.Sigmoid()])
-def test_each_member_of_a_committee_has_a_loss_of_its_own(term: torch.nn.Module) -> None:
+@pytest.mark.parametrize("settings", [training.InfoNCE(), training.Triplet(), training.Sigmoid()])
+def test_each_member_of_a_committee_has_a_loss_of_its_own(settings: training.Term) -> None:
+    term = settings.build()
     alone = [step(clouds=False, seed=seed) for seed in range(3)]
-    together = training.ByMember(term, 3)
-    assert torch.isclose(together(joined(alone)), torch.stack([term(own) for own in alone]).mean())
+    together = ByMember(term, 3)
+    assert torch.isclose(together(joined(alone)), torch.stack([term(member) for member in alone]).mean())
     assert not torch.isclose(together(joined(alone)), term(joined(alone)))
-    assert together.learnt() == (term.learnt() if hasattr(term, "learnt") else {})
+    assert together.learnt() == (term.learnt() if isinstance(term, Learnt) else {})
 
 
 def test_a_gist_is_no_member() -> None:
@@ -111,5 +114,5 @@ def test_a_gist_is_no_member() -> None:
     gisted = training.Step(
         gists[0], gists[1], SoftMaximum(similarity.cosine), whole.matches, whole.find_relevance, 7, whole.number
     )
-    term = training.ByMember(training.InfoNCE(), 2)
+    term = ByMember(training.InfoNCE().build(), 2)
     assert torch.equal(term(gisted), term(whole))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import torch
 
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
-from halation.encoders import load
+from halation.encoders import ModelConfig, load
 from halation.export import export_run
 from halation.training import Run, TrainingStopped, build_objective, parse_recipe, read_recipe, train_recipe
 
@@ -90,7 +91,8 @@ def test_a_run_leaves_all_that_is_needed_to_use_and_repeat_it(world: Path, recip
     assert about["state"] == "finished" and about["versions"]["torch"] == torch.__version__ and about["seed"] == 0
     assert read_recipe(tmp_path / "run" / "config.toml") == recipe
     model = load(tmp_path / "run")
-    assert model.config.model == recipe.model
+    parts = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(ModelConfig)}
+    assert model.config == ModelConfig(**parts)
     again = parse_recipe((tmp_path / "run" / "config.toml").read_text())
     train_recipe(again, world, tmp_path / "again")
     assert same_weights(tmp_path / "run", tmp_path / "again")

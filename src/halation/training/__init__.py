@@ -1,4 +1,4 @@
-"""The visible loop, its loss terms, checkpoints and resuming."""
+"""Recipes, the losses they are made of, the visible loop, checkpoints and resuming."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.training._adamp import AdamP
-    from halation.training._build import build_objective
     from halation.training._collapse import TrainingStopped
     from halation.training._loop import TrainState, train
-    from halation.training._objective import Objective
+    from halation.training._objective import Objective, build_objective
     from halation.training._processes import Processes, processes
-    from halation.training._recipe import Recipe, parse_recipe, read_recipe, to_toml
+    from halation.training._recipe import Loss, Recipe, parse_recipe, read_recipe, to_toml
     from halation.training._run import Run
     from halation.training._settings import Settings
+    from halation.training._spread import Spread
+    from halation.training._step import Step
     from halation.training._terms import (
         CSD,
         DAA,
         KL,
         MMD,
-        ByMember,
         Diversity,
         InfoNCE,
-        Scored,
         Sigmoid,
+        SmoothAP,
         SoftContrastive,
-        Spread,
-        Step,
+        Term,
         Triplet,
         Uniformity,
     )
     from halation.training._train import train_recipe
-    from halation.training._validate import Validation, measure
+    from halation.training._validate import measure
 
 __all__ = [
     "CSD",
@@ -41,24 +40,24 @@ __all__ = [
     "KL",
     "MMD",
     "AdamP",
-    "ByMember",
     "Diversity",
     "InfoNCE",
+    "Loss",
     "Objective",
     "Processes",
     "Recipe",
     "Run",
-    "Scored",
     "Settings",
     "Sigmoid",
+    "SmoothAP",
     "SoftContrastive",
     "Spread",
     "Step",
+    "Term",
     "TrainState",
     "TrainingStopped",
     "Triplet",
     "Uniformity",
-    "Validation",
     "build_objective",
     "measure",
     "parse_recipe",
@@ -78,25 +77,25 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "KL": "halation.training._terms",
             "MMD": "halation.training._terms",
             "AdamP": "halation.training._adamp",
-            "ByMember": "halation.training._terms",
             "Diversity": "halation.training._terms",
             "InfoNCE": "halation.training._terms",
+            "Loss": "halation.training._recipe",
             "Objective": "halation.training._objective",
             "Processes": "halation.training._processes",
             "Recipe": "halation.training._recipe",
             "Run": "halation.training._run",
-            "Scored": "halation.training._terms",
             "Settings": "halation.training._settings",
             "Sigmoid": "halation.training._terms",
+            "SmoothAP": "halation.training._terms",
             "SoftContrastive": "halation.training._terms",
-            "Spread": "halation.training._terms",
-            "Step": "halation.training._terms",
+            "Spread": "halation.training._spread",
+            "Step": "halation.training._step",
+            "Term": "halation.training._terms",
             "TrainState": "halation.training._loop",
             "TrainingStopped": "halation.training._collapse",
             "Triplet": "halation.training._terms",
             "Uniformity": "halation.training._terms",
-            "Validation": "halation.training._validate",
-            "build_objective": "halation.training._build",
+            "build_objective": "halation.training._objective",
             "measure": "halation.training._validate",
             "parse_recipe": "halation.training._recipe",
             "processes": "halation.training._processes",

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.data import Batch
-from halation.encoders import LearntScalars, Network, gather_encoded
-from halation.training._terms import Learns, Step
+from halation.data import Batch, Dataset
+from halation.encoders import LearntScalars, Network, gather_encoded, on_each, sentence_encoder
+from halation.semantics import Semantics
+from halation.training._recipe import Recipe
+from halation.training._step import Step
+from halation.training._terms import ByMember, Learnt
 
-__all__ = ["Objective", "Relevance"]
+__all__ = ["Objective", "Relevance", "build_objective"]
 
 Relevance = Callable[[Batch], Tensor]
 """A global batch → how well each of its captions describes each of its images, (n_images, n_captions)."""
@@ -22,9 +25,10 @@ Relevance = Callable[[Batch], Tensor]
 class Objective(nn.Module):
     """Σ weight · term over the *global* batch: every process encodes its share, all compare everything.
 
-    terms: name → (weight, module from `Step` to a scalar). relevance: what a term by meaning compares with. ramps:
-    name → steps over which the weight of a term rises from 0. DAA from the first step on can win by ordering all
-    captions alike for every image, which costs a young model its sight: let it see first.
+    terms       name → (weight, module from `Step` to a scalar)
+    relevance   what a term by meaning compares with
+    ramps       name → steps over which the weight of a term rises from 0. DAA from the first step can win by ordering
+                all captions alike for every image, and a young model then does not learn to tell images apart.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class Objective(nn.Module):
         device = next(self.parameters()).device
         with torch.autocast(device.type, precision, enabled=precision is not None):
             mine = self.model.images(images), self.model.captions(tokens)
-        images, captions = (gather_encoded(_whole(part)) for part in mine)
+        images, captions = (gather_encoded(_full_precision(part)) for part in mine)
         step = Step(
             images,
             captions,
@@ -66,7 +70,7 @@ class Objective(nn.Module):
 
     def learnt(self) -> LearntScalars:
         """What the terms have learnt beside the model: scale and shift, a temperature; empty where none does."""
-        return {name: term.learnt() for name, term in self.terms.items() if isinstance(term, Learns)}
+        return {name: term.learnt() for name, term in self.terms.items() if isinstance(term, Learnt)}
 
     def _weight(self, name: str, number: int) -> float:
         ramp = self.ramps.get(name, 0)
@@ -83,8 +87,24 @@ def _owners(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     return images, images[torch.as_tensor(batch.image_of_caption).to(device)]
 
 
-def _whole(encoded: Any) -> Any:
-    """Half precision ends with the encoders: what is compared is float32."""
-    from halation.encoders._encoded import on_each
-
+def _full_precision(encoded: Any) -> Any:
+    """Half precision ends with the encoders: scores are float32."""
     return on_each(encoded, lambda x: x.float() if x.is_floating_point() else x)
+
+
+def build_objective(recipe: Recipe, network: Network, dataset: Dataset) -> Objective:
+    """The loss of the recipe, over a training split whose captions give the relevance."""
+    terms, members = recipe.loss.terms(), recipe.model.members
+    built = {}
+    for name, term in terms.items():
+        module = term.build(recipe.model.dim)
+        built[name] = (term.weight, ByMember(module, members) if members > 1 and term.by_member else module)
+    relevance = _relevance(recipe.loss.daa.relevance, dataset) if "daa" in terms else None
+    return Objective(network, built, relevance, {"daa": recipe.loss.daa.ramp})
+
+
+def _relevance(metric: str, dataset: Dataset) -> Relevance:
+    """Blocks of caption relevance, with document frequencies from this split."""
+    encoder = sentence_encoder() if metric == "sentence" else None
+    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric, encoder=encoder).corpus()
+    return lambda batch: torch.from_numpy(corpus.block(batch.images, batch.captions))

@@ -8,109 +8,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from halation._errors import one_of
+from halation._errors import InputError, one_of
 from halation._files import read_text
-from halation._toml import apply_setting, check_numbers, from_toml, number, parse_toml, to_toml
+from halation._toml import apply_setting, check_numbers, from_toml, parse_toml, to_toml
 from halation.encoders import ModelConfig
 from halation.training._settings import Settings
+from halation.training._spread import Spread
+from halation.training._terms import (
+    CSD,
+    DAA,
+    KL,
+    MMD,
+    Diversity,
+    InfoNCE,
+    Sigmoid,
+    SmoothAP,
+    SoftContrastive,
+    Term,
+    Triplet,
+    Uniformity,
+)
 
-__all__ = [
-    "CSD",
-    "DAA",
-    "InfoNCE",
-    "Loss",
-    "Recipe",
-    "Sigmoid",
-    "SmoothAP",
-    "SoftContrastive",
-    "Spread",
-    "Term",
-    "Triplet",
-    "parse_recipe",
-    "read_recipe",
-    "to_toml",
-]
-
-
-@dataclass(frozen=True)
-class Term:
-    """A term of the loss with nothing but its weight; 0 = left out."""
-
-    weight: float = 0.0
-
-
-@dataclass(frozen=True)
-class InfoNCE(Term):
-    """Cross-entropy over the batch."""
-
-    temperature: float = number(0.07, positive=True)
-
-
-@dataclass(frozen=True)
-class Sigmoid(Term):
-    """SigLIP's."""
-
-    scale: float = number(10.0, positive=True)
-    shift: float = number(-10.0, any_sign=True)
-
-
-@dataclass(frozen=True)
-class Triplet(Term):
-    """VSE++'s hinge."""
-
-    margin: float = 0.2
-    hardest: bool = True
-    sum_steps: int = 0  # steps at the beginning with all negatives
-
-
-@dataclass(frozen=True)
-class SoftContrastive(Term):
-    """PCME's."""
-
-    scale: float = number(15.0, positive=True)
-    shift: float = number(15.0, any_sign=True)
-    samples: int = number(7, positive=True)
-
-
-@dataclass(frozen=True)
-class CSD(Term):
-    """PCME++'s."""
-
-    scale: float = number(5.0, positive=True)
-    shift: float = number(5.0, any_sign=True)
-    pseudo_positives: float = 0.1
-
-
-@dataclass(frozen=True)
-class DAA(Term):
-    """The semantic ranking."""
-
-    temperature: float = number(0.02, positive=True)
-    relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence
-    variant: str = "paper"
-    relevance_temperature: float = number(-1.0, any_sign=True)  # below 0: as temperature
-    t2i: float = 1.0  # weight of captions asking for images, where images asking for captions has 1
-    ramp: int = 0  # steps over which the weight rises from 0
-
-
-@dataclass(frozen=True)
-class SmoothAP(Term):
-    """Average precision of the annotated matches."""
-
-    temperature: float = number(0.01, positive=True)
-
-
-@dataclass(frozen=True)
-class Spread(Term):
-    """σ as the temperature of retrieval; teaches σ alone."""
-
-    scale: float = number(50.0, positive=True)  # where the learnt scale begins
-    memory: int = 0  # images and captions of earlier batches to be told from: a batch has few that are alike
+__all__ = ["Loss", "Recipe", "parse_recipe", "read_recipe", "to_toml"]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The sum of the terms with a weight."""
+    """The loss: the sum of all terms with a weight. The section `[loss.daa]` of a recipe is `Loss.daa`."""
 
     infonce: InfoNCE = field(default_factory=InfoNCE)
     sigmoid: Sigmoid = field(default_factory=Sigmoid)
@@ -119,15 +43,23 @@ class Loss:
     csd: CSD = field(default_factory=CSD)
     daa: DAA = field(default_factory=DAA)
     smooth_ap: SmoothAP = field(default_factory=SmoothAP)
-    kl: Term = field(default_factory=Term)
+    kl: KL = field(default_factory=KL)
     spread: Spread = field(default_factory=Spread)
-    uniformity: Term = field(default_factory=Term)
-    diversity: Term = field(default_factory=Term)
-    mmd: Term = field(default_factory=Term)
+    uniformity: Uniformity = field(default_factory=Uniformity)
+    diversity: Diversity = field(default_factory=Diversity)
+    mmd: MMD = field(default_factory=MMD)
 
     def __post_init__(self) -> None:
         for term in dataclasses.fields(self):
             check_numbers(getattr(self, term.name), f"loss.{term.name}")
+
+    def terms(self) -> dict[str, Term]:
+        """The terms with a weight, by name; at least one must have one."""
+        names = [term.name for term in dataclasses.fields(self)]
+        weighted = {name: getattr(self, name) for name in names if getattr(self, name).weight}
+        if not weighted:
+            raise InputError(f"the recipe has no loss: give one of {', '.join(names)} a weight")
+        return weighted
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from halation._progress import Progress, silent
 from halation.data import Dataset, Projection
 from halation.encoders import RunFiles, Vocabulary, build_network, load, loader_for, open_split
 from halation.evaluation import evaluate
-from halation.training._build import build_objective, scorer_memory
 from halation.training._collapse import TrainingStopped
 from halation.training._loop import Tell, TrainState, quiet, train
+from halation.training._objective import build_objective
 from halation.training._processes import processes
 from halation.training._recipe import Recipe, read_recipe, to_toml
 from halation.training._run import Run
@@ -56,7 +56,7 @@ def train_recipe(
         dev_set = _to_validate(recipe, open_split(recipe, Path(data), recipe.data.dev))
         vocabulary = Vocabulary.build(train_set.captions, min_count=recipe.text.min_count)
         model = build_network(
-            recipe, vocabulary, _dims(train_set), seed=recipe.train.seed, memory=scorer_memory(recipe)
+            recipe, vocabulary, _dims(train_set), seed=recipe.train.seed, memory=_scorer_memory(recipe)
         )
         objective = build_objective(recipe, model, train_set)
         loaders = loader_for(model, train_set), loader_for(model, dev_set)
@@ -138,6 +138,16 @@ def _check_same(run: Run, recipe: Recipe) -> None:
             path=run.folder,
             remedy=f"resume it with its own ({path.name} inside it), or train into another folder",
         )
+
+
+def _scorer_memory(recipe: Recipe) -> int:
+    """Bytes that SGR and SAF may keep for the backward pass.
+
+    The hinge on the hardest negatives touches few pairs: those are computed again, and nothing is kept.
+    """
+    loss = recipe.loss
+    few = loss.triplet.weight and loss.triplet.hardest and not (loss.daa.weight or loss.infonce.weight)
+    return 0 if few else 1 << 30
 
 
 def _dims(dataset: Dataset) -> tuple[int, int]:

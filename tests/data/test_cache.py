@@ -16,35 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from torch import Tensor, nn
 
 from halation import InputError
-from halation.data import Features, Photos, cache_features, check, open_dataset, open_features
+from halation.data import Photos, cache_features, check, open_dataset, open_features
 from halation.data._cache_files import Cache
-
-
-class Patches(nn.Module):
-    """Colours of four patches, and their mean through a linear layer; counts what it has seen."""
-
-    pooled_dim, local_dim = 5, 3
-
-    def __init__(self, seed: int = 0, *, local: bool = True) -> None:
-        super().__init__()
-        self.linear = nn.Linear(3, 5)
-        self.seen, self._local = 0, local
-        with torch.no_grad():
-            self.linear.weight.copy_(torch.randn(5, 3, generator=torch.Generator().manual_seed(seed)))
-            self.linear.bias.zero_()
-
-    def preprocess(self, image: Image.Image) -> Tensor:
-        return torch.from_numpy(np.asarray(image.resize((8, 8)), dtype=np.float32) / 255).permute(2, 0, 1)
-
-    def forward(self, images: Tensor) -> Features:
-        assert not self.training
-        self.seen += len(images)
-        cells = torch.nn.functional.avg_pool2d(images, 4).flatten(2).transpose(1, 2)  # (B, 4, 3)
-        return Features(self.linear(cells.mean(dim=1)), cells if self._local else None)
+from tiny_backbones import Patches
 
 
 @pytest.mark.parametrize("local", [True, False])
@@ -147,7 +123,7 @@ def test_cut_short_anywhere_the_same_call_does_the_rest(
 SLOW = """
 import sys, time, torch
 sys.path.insert(0, sys.argv[3])
-from test_cache import Patches
+from tiny_backbones import Patches
 from halation.data import cache_features
 class Slow(Patches):
     def forward(self, images):
@@ -164,7 +140,7 @@ def test_kill_nine_at_any_moment_loses_nothing_that_was_marked(
     scenes_folder: Path, tmp_path: Path, rng: np.random.Generator
 ) -> None:
     out, source = tmp_path / "f", scenes_folder / "images"
-    command = [sys.executable, "-c", SLOW, str(source), str(out), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", SLOW, str(source), str(out), str(Path(__file__).parents[1])]
     for _ in range(2):
         process = subprocess.Popen(command, start_new_session=True)
         deadline, marks = time.monotonic() + 60, out / "done.jsonl"

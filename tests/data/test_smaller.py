@@ -8,31 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from halation import InputError
-from halation.data import Features, Photos, Rows, cache_features, open_dataset, open_features
+from halation.data import Photos, Rows, cache_features, open_dataset, open_features
 from halation.data._smaller import principal
 from layouts import draw, write_flickr8k
-
-
-class Cells(nn.Module):
-    """Sixteen cells of twelve numbers: four colours of four patches each; counts what it has seen."""
-
-    pooled_dim, local_dim = 3, 12
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen = 0
-
-    def preprocess(self, image: Image.Image) -> Tensor:
-        return torch.from_numpy(np.asarray(image.resize((16, 16)), dtype=np.float32) / 255).permute(2, 0, 1)
-
-    def forward(self, images: Tensor) -> Features:
-        self.seen += len(images)
-        cells = nn.functional.pixel_unshuffle(nn.functional.avg_pool2d(images, 2), 2).flatten(2).transpose(1, 2)
-        return Features(images.mean((2, 3)), cells)
+from tiny_backbones import Cells
 
 
 @pytest.fixture

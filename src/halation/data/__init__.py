@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from halation.data._layouts import Layout, recognise
     from halation.data._loader import Items, Loader
     from halation.data._open import open_dataset
+    from halation.data._origin import FeatureOrigin, check_origin
     from halation.data._pictures import PICTURE_SUFFIXES, Photos, UnreadablePicture, as_rgb, read_picture
     from halation.data._projection import Projection
     from halation.data._scenes_draw import draw_scenes
@@ -50,6 +51,7 @@ __all__ = [
     "Dataset",
     "Direction",
     "FeatureFindings",
+    "FeatureOrigin",
     "FeatureStore",
     "Features",
     "Findings",
@@ -70,6 +72,7 @@ __all__ = [
     "as_rgb",
     "cache_features",
     "check",
+    "check_origin",
     "draw_scenes",
     "open_dataset",
     "open_features",
@@ -101,6 +104,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Dataset": "halation.data._dataset",
             "Direction": "halation.data._truth",
             "FeatureFindings": "halation.data._findings",
+            "FeatureOrigin": "halation.data._origin",
             "FeatureStore": "halation.data._features",
             "Features": "halation.data._inputs",
             "Findings": "halation.data._findings",
@@ -121,6 +125,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "as_rgb": "halation.data._pictures",
             "cache_features": "halation.data._cache",
             "check": "halation.data._check",
+            "check_origin": "halation.data._origin",
             "draw_scenes": "halation.data._scenes_draw",
             "open_dataset": "halation.data._open",
             "open_features": "halation.data._feature_files",

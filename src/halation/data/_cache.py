@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from halation.data._features import FeatureStore
 from halation.data._inputs import Features
 from halation.data._layouts import recognise
 from halation.data._open import photos_of
+from halation.data._origin import FeatureOrigin
 from halation.data._pictures import PICTURE_SUFFIXES, Photos, open_photo
 from halation.data._smaller import Smaller
 
@@ -185,14 +185,11 @@ def _identity(names: Sequence[str], paths: Sequence[Path], backbone: nn.Module) 
     """What two runs must share for one to go on with the other's blocks."""
     sizes = [path.stat().st_size if path.is_file() else -1 for path in paths]
     listing = "".join(f"{name}\t{size}\n" for name, size in zip(names, sizes, strict=True))
-    weights = hashlib.sha256()
-    for key, value in sorted(backbone.state_dict().items()):
-        plain = value.detach().cpu().contiguous()
-        weights.update(json.dumps([key, str(plain.dtype), list(plain.shape)]).encode())
-        weights.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+    origin = FeatureOrigin.of(backbone)
     return {
-        "backbone": type(backbone).__name__,
-        "weights": weights.hexdigest(),
+        "backbone": origin.backbone,
+        "weights": origin.weights,
+        "preprocessing": origin.preprocessing,
         "images": len(names),
         "source": hashlib.sha256(listing.encode()).hexdigest(),
         "dtype": "float16",

@@ -21,7 +21,6 @@ _MARKS = "done.jsonl"
 _PARTS = {"pooled": "pooled.part.npy", "local": "local.part.npy"}
 _FINAL = {"pooled": POOLED, "local": LOCAL}
 _MUST_AGREE = {
-    "backbone": "another backbone",
     "weights": "another backbone",
     "images": "other pictures",
     "source": "other pictures",

@@ -15,6 +15,7 @@ from torch import Tensor
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json, read_lines, read_npy
 from halation.data._features import MEMORY, FeatureStore, Rows
+from halation.data._origin import NOT_PROJECTED, FeatureOrigin
 from halation.data._projection import Projection
 
 __all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "POOLED", "open_features"]
@@ -58,7 +59,9 @@ def _cache(folder: Path, memory: int) -> FeatureStore:
     corrupt = _names(folder / CORRUPT) or []
     projection = Projection.load(folder / Projection.FILE) if (folder / Projection.FILE).is_file() else None
     names = _names(folder / NAMES)
-    return FeatureStore(*parts, names=names, source=str(folder), corrupt=corrupt, projection=projection)
+    digest = NOT_PROJECTED if projection is None else projection.digest
+    origin = FeatureOrigin.from_dict({**meta, "projection": None if parts[1] is None else digest})
+    return FeatureStore(*parts, names=names, source=str(folder), corrupt=corrupt, projection=projection, origin=origin)
 
 
 def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
@@ -78,7 +81,8 @@ def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
     names = _names(files[0].parent / NAMES)
     params = _params(kinds[3][0]) if 3 in kinds else None
     projection = None if params is None else Projection.read(params)
-    return FeatureStore(pooled, local, names=names, source=str(source), projection=projection)
+    origin = FeatureOrigin(projection=None if projection is None else projection.digest)
+    return FeatureStore(pooled, local, names=names, source=str(source), projection=projection, origin=origin)
 
 
 def _rows(file: Path, memory: int) -> Rows:

@@ -14,6 +14,7 @@ from torch import Tensor
 from halation._arrays import Array, IntArray, as_indices
 from halation._errors import InputError
 from halation.data._inputs import Features
+from halation.data._origin import FeatureOrigin
 from halation.data._projection import Projection
 
 __all__ = ["FeatureStore", "Rows"]
@@ -74,6 +75,7 @@ class FeatureStore:
 
     `rows(index)` gives a batch as float32 tensors. Where there are only cells, the pooled vector is their mean. What
     needs less than `Rows.memory` bytes is held in memory from the first use on; the rest is read from the file.
+    `origin` is what made them, as far as it is known.
 
     >>> store = FeatureStore(Rows(np.eye(3, dtype=np.float16)), names=["a.jpg", "b.jpg", "c.jpg"])
     >>> store.take([2, 0]).rows([0]).pooled
@@ -89,11 +91,13 @@ class FeatureStore:
         source: str = "features",
         corrupt: Sequence[str] = (),
         projection: Projection | None = None,
+        origin: FeatureOrigin | None = None,
     ) -> None:
         self.pooled, self.local = pooled, local
         self.names = None if names is None else tuple(names)
         self.source, self.corrupt = source, tuple(corrupt)
         self.projection = projection  # of a backbone's cells to these, where they were made smaller
+        self.origin = origin or FeatureOrigin()
         self._check()
 
     def _check(self) -> None:
@@ -158,13 +162,15 @@ class FeatureStore:
             source=self.source,
             corrupt=self.corrupt,
             projection=self.projection,
+            origin=self.origin,
         )
 
     def pooled_only(self) -> FeatureStore:
         """The store without its cells: a model that does not look at them need not load them."""
         if self.pooled is None:
             raise InputError("holds local features only", path=self.source)
-        return FeatureStore(self.pooled, names=self.names, source=self.source, corrupt=self.corrupt)
+        origin = self.origin.without_cells()
+        return FeatureStore(self.pooled, names=self.names, source=self.source, corrupt=self.corrupt, origin=origin)
 
     def __repr__(self) -> str:
         cells = f", {self.cells} cells of {self.local_dim}" if self.local is not None else ""

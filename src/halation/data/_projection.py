@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -35,6 +37,17 @@ class Projection:
     mean: Tensor  # (d,)
     components: Tensor  # (k, d)
     scale: Tensor | None = None  # (k,)
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of its numbers: cells are comparable where it is the same."""
+        digest = hashlib.sha256()
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value is not None:
+                plain = value.detach().cpu().float().contiguous().numpy().astype("<f4")
+                digest.update(f"{name} {plain.shape}".encode() + plain.tobytes())
+        return digest.hexdigest()
 
     @property
     def dims(self) -> tuple[int, int]:

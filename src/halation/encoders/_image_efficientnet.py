@@ -35,6 +35,8 @@ class EfficientNetLite0(Freezable):
     always uses ImageNet's statistics, so an item's features do not depend on its batch.
     """
 
+    name = "efficientnet_lite0"
+    preprocessing = f"short side {_SHORT_SIDE} bicubic, centre {_CROP}, (x - 127) / 128"
     pooled_dim = local_dim = _WIDTH
 
     def __init__(self, weights: Literal["imagenet"] | None = "imagenet", *, trainable: bool = True) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -21,6 +22,10 @@ _TOWERS = {  # of models of images and text, the part that sees images
     "siglip": "SiglipVisionModel",
     "siglip_vision_model": "SiglipVisionModel",
 }
+_PREPROCESSING = (  # what an image processor does to pixels
+    "do_resize", "size", "resample", "do_center_crop", "crop_size", "do_rescale", "rescale_factor", "do_normalize",
+    "image_mean", "image_std",
+)  # fmt: skip
 
 
 class HubImage(Freezable):
@@ -39,6 +44,9 @@ class HubImage(Freezable):
         self._processor: Any = attempt(
             library, source, "the image processor", lambda: read(source, backend="pil", **options)
         )
+        self.name = str(source)
+        prepared: dict[str, Any] = self._processor.to_dict()
+        self.preprocessing = json.dumps({key: prepared.get(key) for key in _PREPROCESSING}, default=str)
         inner = self.model.config
         self._patch = getattr(inner, "patch_size", None)
         widths = getattr(inner, "hidden_sizes", None)

@@ -121,8 +121,9 @@ def check_origin(
     if origin.projection not in (None, NOT_PROJECTED):
         command += f" --projection {run}"
     raise InputError(
-        f"{features.source} does not fit {run}, which was trained on other features: {reason}; make features that fit: "
-        f"{command}"
+        f"does not fit {run}, which was trained on other features: {reason}",
+        path=features.source,
+        remedy=f"make features that fit: {command}",
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError
-from halation.report import Attention, Explanation, Part, Unwanted
+from halation.report import Attention, Explanation, ExplanationCancelled, Part
 from halation.search import Answer, Hit, Item, UnknownItem
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def explained(
     for _ in range(3000 * ("slowly" in text)):
         time.sleep(0.1)
         if not is_wanted():
-            raise Unwanted("nobody waits")
+            raise ExplanationCancelled("nobody waits")
     item, words = search.item(id), tuple(text.split())
     if not words:
         raise InputError("the query is empty; say what to look for")

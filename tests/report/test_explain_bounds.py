@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from halation.encoders import load
-from halation.report import Explainer, Unwanted, explain
-from halation.report._explain_influence import cell_influence, fill_cell, word_influence
-from halation.report._explain_shown import shades
+from halation.report import Explainer, ExplanationCancelled, explain
+from halation.report._explanation_views import word_rows
+from halation.report._influence import cell_influence, fill_cell, word_influence
 
 RunOf = Callable[[str], Path]
 LONG = " ".join(["red dog"] * 24 + ["blue grass"] * 36)  # 120 words
@@ -43,7 +43,7 @@ def test_the_score_of_a_long_text_is_that_of_all_of_it(run_of: RunOf, picture: P
     assert abs(whole.score - cut.score) > 1e-4
     assert not np.isnan(cut.text_influence).any() and not cut.notes
     assert whole.text_attention[0].weights[:, 48:].any()  # where it looks costs nothing more, and is told
-    assert not any(np.isnan(row.values).any() for row in shades(whole)[1:])
+    assert not any(np.isnan(row.values).any() for row in word_rows(whole)[1:])
 
 
 def test_a_long_text_is_read_as_often_as_one_of_48_words() -> None:
@@ -110,12 +110,12 @@ def test_work_ends_at_the_next_batch_when_nobody_waits(run_of: RunOf, opened: Im
         batches.append(len(given))
         return torch.zeros(len(given))
 
-    with pytest.raises(Unwanted, match="nobody waits"):
+    with pytest.raises(ExplanationCancelled, match="nobody waits"):
         word_influence(0.0, ["a"] * 48, texts, is_wanted)
     assert batches == [16, 16]
     batches.clear()
-    with pytest.raises(Unwanted, match="nobody waits"):
+    with pytest.raises(ExplanationCancelled, match="nobody waits"):
         cell_influence(torch.zeros(3, 16, 16), 8, 8, 0.0, pictures, is_wanted)
     assert batches == [16, 16] and fill_cell(torch.ones(3, 4, 4), 0, 0, 2, 2).shape == (3, 4, 4)
-    with pytest.raises(Unwanted):
+    with pytest.raises(ExplanationCancelled):
         Explainer(load(run_of("pcme")))(opened, "a red dog", is_wanted=lambda: False)

@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from halation.report import Explanation, explain
-from halation.report._explain_heat import influenced, lit, seen_part
-from halation.report._explain_shown import panels, shades
+from halation.report._explanation_views import panels, word_rows
+from halation.report._pictures import brighten, colour, crop
 from halation.search import Search, embed, make_index
 from runs import halation
 
@@ -34,14 +34,14 @@ def hostile(run_of: RunOf, picture: Path) -> Explanation:
 def test_light_falls_where_the_head_looks() -> None:
     picture, weights = Image.new("RGB", (80, 40), (200, 200, 200)), np.zeros((2, 4))
     weights[1, 3] = 1.0
-    shown = np.asarray(lit(picture, weights), dtype=float)[:, :, 0]
+    shown = np.asarray(brighten(picture, weights), dtype=float)[:, :, 0]
     assert shown[30, 70] == pytest.approx(200, abs=1) and shown[10, 10] < 50
     assert shown.argmax() // 80 >= 20 and shown.argmax() % 80 >= 60
 
 
 def test_red_is_for_and_blue_against() -> None:
     picture, influence = Image.new("RGB", (60, 60), (120, 120, 120)), np.array([[0.4, 0.0], [0.0, -0.4]])
-    shown = np.asarray(influenced(picture, influence), dtype=float)
+    shown = np.asarray(colour(picture, influence), dtype=float)
     red, blue, none = shown[8, 8], shown[52, 52], shown[8, 52]
     assert red[0] > red[2] + 100 and blue[2] > blue[0] + 80 and np.ptp(none) < 30
 
@@ -49,7 +49,7 @@ def test_red_is_for_and_blue_against() -> None:
 def test_what_is_shown_is_the_part_the_model_sees() -> None:
     picture = Image.new("RGB", (40, 20), "black")
     picture.paste((255, 255, 255), (10, 0, 30, 20))
-    seen = seen_part(picture, (10.0, 0.0, 30.0, 20.0), 100)
+    seen = crop(picture, (10.0, 0.0, 30.0, 20.0), 100)
     assert seen.size == (100, 100) and np.asarray(seen).mean() > 245
 
 
@@ -58,8 +58,8 @@ def test_every_kind_is_drawn_and_printed(kind: str, run_of: RunOf, picture: Path
     explained = explain(run_of(kind), picture, TEXT)
     explained.to_html(tmp_path / "why.html")
     page = (tmp_path / "why.html").read_text(encoding="utf-8")
-    assert page.count("<img ") == len(panels(explained)) and page.count('class="row"') == len(shades(explained))
-    assert 2 <= len(panels(explained)) <= 8 and len(shades(explained)) >= 1
+    assert page.count("<img ") == len(panels(explained)) and page.count('class="row"') == len(word_rows(explained))
+    assert 2 <= len(panels(explained)) <= 8 and len(word_rows(explained)) >= 1
     printed = str(explained)
     assert f"{explained.score:.4f}".replace("-", "−") in printed and "zzz (unknown)" in printed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["why.html"]
@@ -156,7 +156,7 @@ NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−]0(\.0*)?(e[-+]?\d+)?(?![\w.])")
 
 
 def test_no_zero_is_negative_and_minus_is_a_minus(run_of: RunOf, opened: Image.Image, tmp_path: Path) -> None:
-    from halation.report import Attention, Joined, Part
+    from halation.report import Attention, JoinedScore, Part
 
     known = explain(run_of("gist"), opened, TEXT)
     zeros = np.full(len(known.words), -0.0)
@@ -165,7 +165,7 @@ def test_no_zero_is_negative_and_minus_is_a_minus(run_of: RunOf, opened: Image.I
         score=-0.0,
         parts=(Part("a", -0.0, "−d²"), Part("b", -1e-9, "−s"), Part("c", -0.25, "−t")),
         facts={"σ of the image (geometric mean)": -0.0, "Σσ² of the image": -1e-7, "other": -0.5},
-        joined=Joined(-0.0, -0.00001, -0.0, -0.0),
+        joined=JoinedScore(-0.0, -0.00001, -0.0, -0.0),
         probability=-0.0,
         text_influence=np.where(np.arange(len(zeros)) == 1, -0.5, zeros),
         image_influence=np.array([[-0.0, -0.5], [-1e-12, 0.0]]),

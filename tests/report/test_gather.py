@@ -16,8 +16,8 @@ from halation.data import Dataset, Photos, draw_scenes, read_scenes
 from halation.encoders import load
 from halation.evaluation import evaluate
 from halation.report import Facts, gather_facts, report_run, write_page
-from halation.report._facts import Absent, Map, Reliabilities, Training
-from halation.report._thumbnails import thumbnails
+from halation.report._facts import Map, Missing, ReliabilityFacts, Training
+from halation.report._pictures import thumbnails
 from halation.search import calibrate_run
 from halation.semantics import caption_relevance
 from halation.similarity import Gaussian
@@ -60,14 +60,14 @@ def test_every_query_kept_has_the_rankings_of_the_run(gathered: Gathered, runs: 
         value = metrics.asp([row], [meaning])[0]
         assert query.values["ASP(tfidf)"] == pytest.approx(value)
         assert [one.score for one in query.by_score] == pytest.approx(sorted(row, reverse=True)[:10])
-        assert [one.score for one in query.by_other] == pytest.approx(sorted(other, reverse=True)[:10])
-        assert [one.relevance for one in query.by_meaning] == pytest.approx(sorted(meaning, reverse=True)[:10])
-        for one in (*query.by_score, *query.by_meaning):
+        assert [one.score for one in query.by_other_score] == pytest.approx(sorted(other, reverse=True)[:10])
+        assert [one.relevance for one in query.by_relevance] == pytest.approx(sorted(meaning, reverse=True)[:10])
+        for one in (*query.by_score, *query.by_relevance):
             image, caption = (one.item, query.item) if text else (query.item, one.item)
             own = dataset.image_of[caption] == image
-            assert one.mark == ("own" if own else "right" if right[one.item] else "")
+            assert one.mark == ("written" if own else "right" if right[one.item] else "")
         assert (query.by_score[0].mark != "") == bool(query.values["R@1"])
-        assert query.right == right.sum()
+        assert query.right_count == right.sum()
 
 
 def test_queries_are_those_of_the_galleries_and_others_up_to_the_bound(gathered: Gathered) -> None:
@@ -84,10 +84,10 @@ def test_found_positives_are_those_nobody_wrote(gathered: Gathered, world: Path)
     facts, dataset = gathered
     true = read_scenes(world, "test").true
     unwritten = int(true.sum()) - dataset.n_captions
-    assert f"{unwritten:,} pairs" in facts.found_note
-    assert [line.run for line in facts.found] == [0, 1, 2]  # both runs, and caption semantics
-    assert all(line.x[-1] == unwritten for line in facts.found)
-    last = facts.found[0]
+    assert f"{unwritten:,} pairs" in facts.precision_note
+    assert [line.run for line in facts.precision] == [0, 1, 2]  # both runs, and caption semantics
+    assert all(line.x[-1] == unwritten for line in facts.precision)
+    last = facts.precision[0]
     assert last.y[-1] >= 100 * unwritten / true.size - 1e-9  # at worst all pairs are called
 
 
@@ -98,8 +98,8 @@ def test_sigma_is_the_models_own(gathered: Gathered, runs: tuple[Path, Path]) ->
     np.testing.assert_allclose(facts.sigma["images"], images.uncertainty().numpy())
     assert isinstance(facts.map, Map) and facts.map.shapes is not None
     assert len(facts.map.items) == len(images) + len(captions)
-    assert not isinstance(facts.fifths, Absent)
-    assert [bars.run for bars in facts.fifths["t2i"]] == [0, 1]
+    assert not isinstance(facts.recall_by_sigma, Missing)
+    assert [bars.run for bars in facts.recall_by_sigma["t2i"]] == [0, 1]
 
 
 def test_runs_of_the_same_name_are_told_apart(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> None:
@@ -111,11 +111,11 @@ def test_runs_of_the_same_name_are_told_apart(runs: tuple[Path, Path], world: Pa
 def test_training_is_read_from_what_the_run_wrote(gathered: Gathered) -> None:
     facts, _ = gathered
     training, none = (run.training for run in facts.runs)
-    assert isinstance(training, Training) and isinstance(none, Absent)  # the other run wrote nothing
+    assert isinstance(training, Training) and isinstance(none, Missing)  # the other run wrote nothing
     losses = {line.name: (line.x, line.y) for line in training.losses}
     assert losses == {"loss": ((0.0,), (3.5,)), "infonce": ((0.0, 9.0), (3.5, 2.5))}  # NaN leaves a gap
     assert {line.name: line.y for line in training.validation} == {"R@1 i2t": (4.0,), "rsum": (60.5,)}
-    assert training.kept == 1
+    assert training.kept_epoch == 1
 
 
 def test_the_same_run_gives_the_same_page(
@@ -132,14 +132,14 @@ def test_a_calibrated_run_shows_both_lines_and_another_models_calibration_is_not
     calibrate_run(run, world, split="test")
     facts, _ = gather_facts(run, world, queries=0)
     found = facts.reliability["t2i"]
-    assert isinstance(found, Reliabilities) and [name for name, *_ in found.lines] == ["before", "calibrated"]
-    errors = {name: error for name, _, _, error in found.lines}
-    assert errors["calibrated"] < errors["before"]  # it was fitted here
+    assert isinstance(found, ReliabilityFacts) and [line.name for line in found.lines] == ["uncalibrated", "calibrated"]
+    errors = {line.name: line.ece for line in found.lines}
+    assert errors["calibrated"] < errors["uncalibrated"]  # it was fitted here
     assert found.missing is None
     document = json.loads((run / "calibration.json").read_text(encoding="utf-8"))
     (run / "calibration.json").write_text(json.dumps(document | {"fingerprint": "0" * 64}), encoding="utf-8")
     foreign = gather_facts(run, world, queries=0)[0].reliability["t2i"]
-    assert isinstance(foreign, Reliabilities) and len(foreign.lines) == 1
+    assert isinstance(foreign, ReliabilityFacts) and len(foreign.lines) == 1
     assert foreign.missing is not None and "another model" in foreign.missing.why
 
 
@@ -151,25 +151,25 @@ def calibrated(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> Path:
     return run
 
 
-def seen(run: Path, world: Path) -> Reliabilities:
+def seen(run: Path, world: Path) -> ReliabilityFacts:
     found = gather_facts(run, world, queries=0)[0].reliability
-    assert isinstance(found["t2i"], Reliabilities) and isinstance(found["i2t"], Reliabilities)
-    assert found["t2i"].seen == found["i2t"].seen
+    assert isinstance(found["t2i"], ReliabilityFacts) and isinstance(found["i2t"], ReliabilityFacts)
+    assert found["t2i"].fitted_here == found["i2t"].fitted_here
     return found["t2i"]
 
 
 def test_a_calibration_that_was_fitted_on_what_is_shown_is_named_as_such(
     calibrated: Path, world: Path, tmp_path: Path
 ) -> None:
-    assert seen(calibrated, world).seen.startswith("Fitted on these very images")
+    assert seen(calibrated, world).fitted_here.startswith("Fitted on these images")
     text = report_run(calibrated, world, tmp_path / "out", queries=0).read_text(encoding="utf-8")
-    assert text.count("<strong>Fitted on these very images") == 2  # beside each of the two plots
-    assert text.count("calibrated where it was fitted, ECE") > 0
+    assert text.count("<strong>Fitted on these images") == 2  # beside each of the two plots
+    assert text.count("calibrated (fitted on these images), ECE") > 0
     path = calibrated / "calibration.json"
     older = json.loads(path.read_text(encoding="utf-8"))
     del older["images"]
     path.write_text(json.dumps(older), encoding="utf-8")
-    assert seen(calibrated, world).seen.startswith("Perhaps fitted on these very images (40 images of scenes-test)")
+    assert seen(calibrated, world).fitted_here.startswith("Perhaps fitted on these images (40 images of scenes-test)")
 
 
 def test_a_calibration_of_other_images_of_the_same_names_is_none_of_these(
@@ -180,14 +180,14 @@ def test_a_calibration_of_other_images_of_the_same_names_is_none_of_these(
         p.name for p in sorted(world.rglob("test_*"))
     ]
     found = seen(calibrated, tmp_path / "other")
-    assert not found.seen and "fitted on 40 images of scenes-test, none of which is shown here" in found.note
+    assert not found.fitted_here and "fitted on 40 images of scenes-test, none of them shown here" in found.note
 
 
 def test_a_calibration_of_some_of_the_images_says_of_how_many(world: Path, tmp_path: Path) -> None:
     captions = read_scenes(world, "test").captions
     run = write_run(tmp_path / "run", "data.dev='test'", "data.dev_images=15", captions=captions)
     calibrate_run(run, world)  # on the 25 that early stopping would not have looked at
-    assert seen(run, world).seen.startswith("Fitted on 25 of these 40 images")
+    assert seen(run, world).fitted_here.startswith("Fitted on 25 of these 40 images")
 
 
 def test_before_is_at_what_the_run_learnt(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_before_is_at_what_the_run_learnt(runs: tuple[Path, Path], world: Path, 
         note = None if kept is None else json.dumps({"learnt": {"infonce": {"temperature": kept}}})
         save_tensors(run / "model.safetensors", weights, note)
         found = gather_facts(run, world, queries=0)[0].reliability["t2i"]
-        assert isinstance(found, Reliabilities)
+        assert isinstance(found, ReliabilityFacts)
         notes.append(found.note)
-        errors.append(found.lines[0][3])
+        errors.append(found.lines[0].ece)
     assert "temperature 0.07, the recipe's first (the run did not keep what it learnt)" in notes[0]
     assert "temperature 0.07, as the run learnt it" in notes[1]
     assert "temperature 3, as the run learnt it" in notes[2]
@@ -221,15 +221,15 @@ def test_every_kind_of_model_has_a_report(kind: str, world: Path, tmp_path: Path
     run = write_run(tmp_path / kind, *KINDS[kind], captions=captions)
     facts, dataset = gather_facts(run, world, queries=0)
     text = write_page(facts, dataset.photos, tmp_path / "out").read_text(encoding="utf-8")
-    assert "Hold another run against this one" in text and "Won" not in text
+    assert "Give a second run to compare" in text and "Won" not in text
     if kind == "gist":
         assert facts.sigma and isinstance(facts.map, Map) and any("gist" in note for note in facts.map.notes)
         assert "with a gist beside it" in text
         return
-    assert not facts.sigma and isinstance(facts.fifths, Absent) and not facts.certain
-    assert text.count("This model gives no σ") == 2
+    assert not facts.sigma and isinstance(facts.recall_by_sigma, Missing) and not facts.certainty
+    assert text.count("This model has no σ") == 2
     if kind == "scorer":
-        assert isinstance(facts.map, Absent) and "no place of their own" in text and "<canvas" not in text
+        assert isinstance(facts.map, Missing) and "no embeddings to map" in text and "<canvas" not in text
     else:
         assert isinstance(facts.map, Map) and facts.map.shapes is None
 
@@ -240,7 +240,7 @@ def test_data_without_pictures_shows_their_names(tmp_path: Path) -> None:
     facts, dataset = gather_facts(run, data, queries=4)
     assert dataset.photos is None
     text = write_page(facts, None, tmp_path / "out").read_text(encoding="utf-8")
-    assert "features alone" in text and '<script type="application/json" id="pictures">{}</script>' in text
+    assert "features, not pictures" in text and '<script type="application/json" id="pictures">{}</script>' in text
     assert f'<span class="name">{facts.items.names[0]}</span>' in text
 
 
@@ -251,7 +251,7 @@ def test_other_layouts_have_a_report_too(layout: object, tmp_path: Path) -> None
     facts, dataset = gather_facts(run, data, split="test", queries=0)
     page = write_page(facts, dataset.photos, tmp_path / "out")
     assert page.stat().st_size > 50_000
-    assert all(math.isfinite(value) for line in facts.found for value in line.y)
+    assert all(math.isfinite(value) for line in facts.precision for value in line.y)
 
 
 def test_one_caption_an_image_is_enough(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_one_caption_an_image_is_enough(tmp_path: Path) -> None:
     assert facts.report.i2t["R-P"] == facts.report.i2t["R@1"]
     empty = [one for one in facts.galleries if one.key == "miss_high_rp"]
     assert [one.queries for one in empty] == [(), ()]
-    assert "There is no such query" in write_page(facts, None, tmp_path / "out").read_text(encoding="utf-8")
+    assert "query is of this kind" in write_page(facts, None, tmp_path / "out").read_text(encoding="utf-8")
 
 
 def test_the_verb_says_what_it_wrote_and_what_next(
@@ -304,4 +304,4 @@ def test_a_picture_that_cannot_be_read_costs_the_page_only_that_picture(gathered
     found, notes = thumbnails(Photos([broken, *dataset.photos.paths[1:4]]), [2, 0, 2, 1])
     assert list(found) == [2, 1] and notes == ["1 pictures could not be read; halation data check names them."]
     few, said = thumbnails(Photos(dataset.photos.paths[:8]), range(8), budget=len(found[2]) * 2)
-    assert 1 <= len(few) < 8 and "left out" in said[0]
+    assert 1 <= len(few) < 8 and "shown by name only" in said[0]

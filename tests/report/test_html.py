@@ -12,8 +12,8 @@ import pytest
 from halation._web import data_block, tag
 from halation.evaluation import Comparison, Difference
 from halation.report._facts import Bars, Histogram, Line
+from halation.report._page_head import judge, verdict
 from halation.report._svg import Axes, bars, histograms, lines, ticks, whisker
-from halation.report._verdict import judge, verdict
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"'&\u2028"
 
@@ -97,7 +97,7 @@ def test_what_counts_has_no_ticks_between() -> None:
 
 def test_nothing_has_a_sign_before_zero() -> None:
     found = verdict(Comparison({"R@1": row(-0.04, -1, 1, 0.9)}, {"R@1": row(0.04, -1, 1, 0.9)}, 9))
-    assert found[0].startswith("It has a right answer first about as often: R@1 0.0 and 0.0 points")
+    assert found[0].startswith("A right answer comes first about as often: R@1 0.0 and 0.0 points")
     text = ParsedPage(lines([Line("l", (0.0,), (-0.0,))], Axes("t", "x", "y"), points=True)).text
     assert "x 0, y 0" in text
 
@@ -146,10 +146,10 @@ def test_the_verdict_says_each_direction_where_they_differ() -> None:
         Comparison({"ASP(tfidf)": sure, "R@1": open_}, {"ASP(tfidf)": sure, "R@1": row(-3, -4, -2, 0.001)}, 9)
     )
     assert found == [
-        "It ranks by meaning better: ASP +8.7 and +8.7 points.",
-        "It has a right answer first about as often from image to text and less often from text to image: "
+        "Its rankings follow relevance better: ASP +8.7 and +8.7 points.",
+        "A right answer comes first about as often from image to text and less often from text to image: "
         "R@1 −0.4 and −3.0 points.",
     ]
     assert verdict(Comparison({"R@1": open_}, {"R@1": open_}, 9)) == [
-        "It has a right answer first about as often: R@1 −0.4 and −0.4 points, which this split cannot tell from 0."
+        "A right answer comes first about as often: R@1 −0.4 and −0.4 points, too little for this split to tell from 0."
     ]

@@ -111,9 +111,9 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     expect(first).to_contain_text("R@1 miss")
     for place, one in zip(first.locator(".found").all(), query.by_score, strict=False):
         expect(place).to_contain_text(f"relevance {one.relevance:.2f}")
-        expect(place).to_contain_text({"own": "written for it", "right": "also right", "": "no match"}[one.mark])
+        expect(place).to_contain_text({"written": "written for it", "right": "also right", "": "no match"}[one.mark])
     assert first.locator("img").first.evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
-    browser.get_by_label("Order").select_option("rank")
+    browser.get_by_label("Sort by").select_option("rank")
     ranks = [int(rank) for rank in cards.evaluate_all("all => all.map(one => one.dataset.rank)")]
     assert ranks == sorted(ranks, reverse=True)
     word = facts.items.captions[query.item].split()[-1]
@@ -204,14 +204,14 @@ def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open
     expect(shown).to_contain_text(f"ASP {100 * query.values['ASP(tfidf)']:.1f}")
     for title, ranking in (
         ("By score of newer", query.by_score),
-        ("By meaning", query.by_meaning),
-        ("By score of older", query.by_other),
+        ("By relevance", query.by_relevance),
+        ("By score of older", query.by_other_score),
     ):
         rows = shown.locator(".column", has=page.get_by_role("heading", name=title)).locator(".placed")
         expect(rows).to_have_count(len(ranking))
         assert [int(str(row.get_attribute("data-item"))) for row in rows.all()] == [one.item for one in ranking]
         for row, one in zip(rows.all()[:3], ranking, strict=False):
-            ends = [f"{a}" if a == b else f"{a}–{b}" for a, b in (one.by_score, one.by_meaning)]
+            ends = [f"{a}" if a == b else f"{a}–{b}" for a, b in (one.score_ranks, one.relevance_ranks)]
             assert row.locator("dd").all_inner_texts()[:2] == ends
             expect(row.locator("dd").last).to_have_text(f"{one.ratio:.2f}")
             bar = row.locator(".ratio").evaluate("bar => bar.firstChild.offsetWidth / bar.offsetWidth")
@@ -273,7 +273,7 @@ def test_the_map_tells_what_is_under_the_pointer_and_moves_by_keys(opened: Open,
     page.keyboard.press("ArrowRight")
     expect(card).to_be_visible()
     page.get_by_role("button", name="Zoom in").click()
-    page.get_by_role("button", name="Whole").click()
+    page.get_by_role("button", name="Reset").click()
 
 
 def test_captions_and_names_never_become_html(gathered: Gathered, opened: Open, tmp_path: Path) -> None:

@@ -124,8 +124,11 @@ def test_a_run_that_cannot_look_explains_by_what_the_index_keeps(tmp_path: Path)
         said = web.post("/explain", json={"text": "dog", "id": hit.id}).json()
     assert said["image_influence"] is None and str(tmp_path) not in json.dumps(said)
     told.to_html(tmp_path / "why.html")
-    assert "image head attends to nothing" not in (tmp_path / "why.html").read_text(encoding="utf-8")
-    assert "was not looked at" in told.about_image_attention and "was not looked at" in said["about_image_attention"]
+    assert "image head has no attention" not in (tmp_path / "why.html").read_text(encoding="utf-8")
+    assert (
+        "did not look at the picture" in told.about_image_attention
+        and "did not look at the picture" in said["about_image_attention"]
+    )
     search.close()
 
 

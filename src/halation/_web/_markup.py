@@ -1,4 +1,4 @@
-"""HTML that cannot forget to escape: text is escaped, `Markup` is HTML already."""
+"""HTML that cannot forget to escape: text is escaped, `Markup` is already HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Child", "Markup", "data_block", "tag"]
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ _VOID = {"img", "input", "meta", "link", "br", "hr"}
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | float | bool | None) -> Markup:
-    """An element. Children: text, markup, or lists of them; attributes that are None or False are left out.
+    """An HTML element. Children are text, markup, or lists of them; attributes that are None or False are left out.
 
     `class_` is class and `data_x` data-x; values are escaped like text.
 
@@ -52,7 +52,7 @@ def _flat(children: Iterable[Any]) -> Iterable[str]:
 
 
 def data_block(name: str, value: Any) -> Markup:
-    """A value for the page's script: JSON that no text in it can end (`<` and its like are written as escapes).
+    """A value for the page's scripts, as JSON that no text inside can end (`<`, `>` and `&` are escaped).
 
     >>> data_block("x", "</script>")
     '<script type="application/json" id="x">"\\\\u003c/script\\\\u003e"</script>'

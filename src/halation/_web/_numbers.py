@@ -1,12 +1,12 @@
-"""Numbers as a page writes them."""
+"""Numbers as pages write them: with a true minus sign, and none before zero."""
 
 from __future__ import annotations
 
-__all__ = ["figures", "percent", "plain", "signed"]
+__all__ = ["percent", "plain", "signed", "significant"]
 
 
 def plain(value: float, digits: int = 1) -> str:
-    """A number with a true minus, and none before zero.
+    """A number with a fixed number of decimals.
 
     >>> plain(-3.14159), plain(-0.04), plain(12.0)
     ('−3.1', '0.0', '12.0')
@@ -16,7 +16,7 @@ def plain(value: float, digits: int = 1) -> str:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A difference: with its sign, and none where it is nothing.
+    """A difference with its sign; 0 has none.
 
     >>> signed(2.0), signed(-2.0), signed(-0.04), signed(0.04)
     ('+2.0', '−2.0', '0.0', '0.0')
@@ -25,17 +25,17 @@ def signed(value: float, digits: int = 1) -> str:
     return f"+{text}" if value > 0 and float(text) != 0 else text
 
 
-def figures(value: float, digits: int = 4) -> str:
-    """A number of so many figures, whatever its size, with a true minus, and none before zero.
+def significant(value: float, digits: int = 4) -> str:
+    """A number with at most this many significant digits.
 
-    >>> figures(0.123456), figures(-0.5), figures(-0.0), figures(1e-7)
+    >>> significant(0.123456), significant(-0.5), significant(-0.0), significant(1e-7)
     ('0.1235', '−0.5', '0', '1e−07')
     """
     return f"{value + 0.0:.{digits}g}".replace("-", "−")
 
 
 def percent(probability: float) -> str:
-    """As the search page says it.
+    """A probability in whole percent.
 
     >>> percent(0.834), percent(0.9999), percent(0.001)
     ('83 %', '> 99 %', '< 1 %')

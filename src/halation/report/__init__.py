@@ -1,9 +1,10 @@
-"""Pages a person reads: what a run finds and misses, where the measures disagree, how far to believe it.
+"""Pages for people: the report of a run, and the explanation of one answer.
 
     report_run("runs/pcme_daa", "flickr8k", "report", against="runs/pcme")      # report/index.html, one page
 
-`gather_facts` gives all that the page says as plain numbers and references to items, for other front ends;
-`write_page` makes the page of them.
+    print(explain("runs/pcme", "photos/p03.png", "a red circle on the left"))   # also .to_html("why.html")
+
+`gather_facts` gives everything the report shows as plain numbers, for other front ends; `write_page` makes the page.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.report._explain import Explainer, explain, explain_hit
-    from halation.report._explain_influence import Unwanted
-    from halation.report._explanation import Attention, Explanation, Joined, Part
+    from halation.report._explanation import Attention, Explanation, JoinedScore, Part
     from halation.report._facts import Facts
     from halation.report._gather import gather_facts
-    from halation.report._run import report_run, write_page
+    from halation.report._influence import ExplanationCancelled
+    from halation.report._page import report_run, write_page
 
 __all__ = [
     "Attention",
     "Explainer",
     "Explanation",
+    "ExplanationCancelled",
     "Facts",
-    "Joined",
+    "JoinedScore",
     "Part",
-    "Unwanted",
     "explain",
     "explain_hit",
     "gather_facts",
@@ -43,13 +44,13 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Explainer": "halation.report._explain",
             "Explanation": "halation.report._explanation",
             "Facts": "halation.report._facts",
-            "Joined": "halation.report._explanation",
+            "JoinedScore": "halation.report._explanation",
             "Part": "halation.report._explanation",
-            "Unwanted": "halation.report._explain_influence",
+            "ExplanationCancelled": "halation.report._influence",
             "explain": "halation.report._explain",
             "explain_hit": "halation.report._explain",
             "gather_facts": "halation.report._gather",
-            "report_run": "halation.report._run",
-            "write_page": "halation.report._run",
+            "report_run": "halation.report._page",
+            "write_page": "halation.report._page",
         },
     )

@@ -18,11 +18,18 @@ from halation._errors import InputError, MissingExtra
 from halation._web import plain
 from halation.data import Features, read_picture
 from halation.encoders import Encoded, Gisted, Model, RunFiles, SoftMaximum, detail_of, load
-from halation.report._explain_attended import Attended, attended, square
-from halation.report._explain_influence import MOST_WORDS, IsWanted, always, cell_influence, tiles, word_influence
+from halation.report._attention import SideAttention, attention_of, cells_per_row
 from halation.report._explain_parts import facts_of, name_of, parts_of
 from halation.report._explain_reading import Reading, read_words
-from halation.report._explanation import Explanation, Joined
+from halation.report._explanation import Explanation, JoinedScore
+from halation.report._influence import (
+    MOST_WORDS,
+    IsWanted,
+    always,
+    cell_influence,
+    parts_per_row,
+    word_influence,
+)
 from halation.search import Search, UnknownItem
 from halation.search._calibrators import read_calibrators
 from halation.search._query import read_query
@@ -85,7 +92,7 @@ def explain_hit(
 ) -> Explanation:
     """Why a search ranks one of its pictures as it does for these words, with the probability its answer has.
 
-    `is_wanted` is asked now and then while it works, which takes seconds; where it says no, `Unwanted` is raised.
+    `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
     """
     if not isinstance(search, Search):
         raise InputError("this search has no model that could explain what it finds")
@@ -136,7 +143,7 @@ class Explainer:
     ) -> Explanation:
         """Of one picture and one text; `chance` where a search knows better what it may claim.
 
-        `is_wanted` is asked before every batch of what is looked at; where it says no, `Unwanted` is raised.
+        `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
         """
         picture = picture.convert("RGB")
         with torch.no_grad():
@@ -200,7 +207,7 @@ class Explainer:
     def _cells(self, seen: EncodedImage, asked: Encoded, score: float, is_wanted: IsWanted) -> FloatArray | None:
         if seen.pixels is None or seen.features is None:
             return None
-        across = tiles(square(seen.features.local) or _CELLS)
+        across = parts_per_row(cells_per_row(seen.features.local) or _CELLS)
 
         def scores(filled: Tensor) -> Tensor:
             return self._scores(detail_of(self._looked(filled)), asked)[:, 0]
@@ -217,11 +224,13 @@ class Explainer:
         scores: Tensor = self.compare(images, texts)
         return scores.float().cpu()
 
-    def _attended(self, seen: EncodedImage, text: str, asked: Encoded, reading: Reading) -> tuple[Attended, Attended]:
+    def _attended(
+        self, seen: EncodedImage, text: str, asked: Encoded, reading: Reading
+    ) -> tuple[SideAttention, SideAttention]:
         """Over the cells of the picture and over the words."""
         words = cast(Any, self.network.text).backbone(self.model.texts.tokens([text]))
         heard = self.model.texts.words(text)
-        return attended(
+        return attention_of(
             self.network, self.compare, (detail_of(seen.image), asked), (seen.features, words), reading, heard
         )
 
@@ -246,7 +255,7 @@ class Explainer:
             float(calibrator.probability([score])[0]), f"as a hit among {calibrator.calibration.gallery:,} pictures"
         )
 
-    def _joined(self, image: Encoded, said: Encoded) -> Joined | None:
+    def _joined(self, image: Encoded, said: Encoded) -> JoinedScore | None:
         join = self.network.compare
         if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(said, Gisted)):
             return None
@@ -261,12 +270,12 @@ class Explainer:
         return found
 
 
-def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> Joined:
+def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> JoinedScore:
     """The two scores a soft maximum joins, of one image and one text, on its scale."""
     detail = (join.detail(image, text) - join.median) / join.reach
     gist = join.floor + (1 - join.floor) * (1 + (image.gist.mean * text.gist.mean).sum()) / 2
     share = torch.sigmoid((detail - gist) / join.temperature)
-    return Joined(float(join(image, text)), float(detail), float(gist), float(share))
+    return JoinedScore(float(join(image, text)), float(detail), float(gist), float(share))
 
 
 def _bounds(reading: Reading, seen: EncodedImage) -> Iterator[str]:
@@ -276,8 +285,8 @@ def _bounds(reading: Reading, seen: EncodedImage) -> Iterator[str]:
             f"of the {len(reading.words)} words the first {MOST_WORDS} were left out, one at a time; what the others "
             "do was not looked at (the score is that of the whole text)"
         )
-    side = 0 if seen.features is None else square(seen.features.local) or _CELLS
-    if side and (across := tiles(side)) < side:
+    side = 0 if seen.features is None else cells_per_row(seen.features.local) or _CELLS
+    if side and (across := parts_per_row(side)) < side:
         yield f"the picture's {side} × {side} cells were left out in {across} × {across} larger parts"
 
 

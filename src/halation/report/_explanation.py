@@ -1,4 +1,4 @@
-"""`Explanation`: everything that is known about one picture and one text, as plain values."""
+"""`Explanation`: why a picture scores as it does for a text, as plain values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from PIL import Image
 
 from halation._arrays import FloatArray
 
-__all__ = ["Attention", "Explanation", "Joined", "Part"]
+__all__ = ["Attention", "Explanation", "JoinedScore", "Part"]
 
 Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the numbers a score is the sum of.
+    """One of the numbers that add up to a score.
 
-    value     what it adds to the score; a distance takes from it, so it is negative
+    value     what it adds to the score; a distance is negative
     formula   how it is computed
     """
 
@@ -31,14 +31,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Joined:
-    """A score in detail and a gist, joined by their soft maximum, where a run has a gist (`model.gist`).
+class JoinedScore:
+    """The detail score and the gist score of a model that has a gist, joined by a soft maximum.
 
         score = τ log(exp(detail / τ) + exp(gist / τ)),    share = σ((detail − gist) / τ)
 
-    detail   the score in detail on the soft maximum's scale: 0 = the median pair, 1 = where it decides alone
-    gist     what the gists say, on the same scale
-    share    how much of the joined score is the detail's, 0…1
+    detail   the detail score on the soft maximum's scale: 0 = the median pair, 1 = it decides alone
+    gist     the gist score on the same scale
+    share    how much of the joined score comes from the detail, 0…1
     """
 
     score: float
@@ -51,10 +51,10 @@ class Joined:
 class Attention:
     """Where a head looks.
 
-    of        what the weights are for: "mean", "spread", "points", …
-    heads     a name for each head; "" where there is one
-    weights   of a picture (heads, rows, columns), of a text (heads, words); each head's add up to 1, but for what goes
-              to marks that are no word
+    of        what the head computes: "mean", "spread", "points", …
+    heads     the name of each head; "" if there is only one
+    weights   over a picture (heads, rows, columns), over a text (heads, words). The weights of a head add up to 1,
+              less what goes to tokens that are not words
     """
 
     of: str
@@ -62,7 +62,7 @@ class Attention:
     weights: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON."""
+        """The attention as a dict for JSON."""
         return {"of": self.of, "heads": list(self.heads), "weights": _rounded(self.weights)}
 
 
@@ -70,23 +70,23 @@ class Attention:
 class Explanation:
     """Why a picture scores as it does for a text; made by `explain`.
 
-    score               the model's similarity, bigger = closer: the sum of `parts`. As search ranks; of a run with a
-                        gist it is the score in detail, and `joined` has both
-    parts               what the score is the sum of
-    facts               what else is known of the two: their σ, their distance, …
-    probability         that they match, as calibrated; None where that is not known
+    score               the score that search ranks by, bigger = closer: the sum of `parts`. If the model has a gist,
+                        this is the detail score, and `joined` has both
+    parts               the numbers that add up to the score
+    facts               other numbers: the σ of both sides, …
+    probability         the calibrated match probability; None if it is not known
     about_probability   what the probability refers to, or why there is none
-    words, known        the words of the text, and whether the model has a vector for them
+    words, known        the words of the text, and whether the model has a vector for each
     image_attention     where the image head looks, over `rows × columns` cells of the part of the picture in `view`
-    text_attention      what the text head looks at
-    about_…_attention   where there is none, why: the head attends to nothing, does not say, or was not looked at
-    image_influence     (rows, columns) score − score with that part filled with the picture's mean colour: above 0 it
-                        speaks for the match; None where the run cannot look at pictures. A part is a cell of the
-                        model's, or several where it has more than 8 in a row
-    text_influence      (words,) score − score of the text without that word: above 0 the word speaks for the match;
-                        NaN for words that were not looked at, those after the first 48
-    view                the part of the picture the model looks at (left, top, right, bottom), in pixels
-    notes               what a person should know
+    text_attention      where the text head looks, over the words
+    about_…_attention   why there is no attention, if there is none
+    image_influence     (rows, columns) score − score with that part filled with the picture's mean colour. Above 0, it
+                        speaks for the match. None if the model cannot look at pictures. A part is a cell of the
+                        model, or several cells if there are more than 8 per row
+    text_influence      (words,) score − score of the text without that word. Above 0, the word speaks for the match.
+                        NaN after the first 48 words
+    view                the part of the picture that the model sees (left, top, right, bottom), in pixels
+    notes               what else a reader should know
     """
 
     name: str
@@ -105,20 +105,20 @@ class Explanation:
     text_influence: FloatArray
     picture: Image.Image = field(repr=False)
     view: Box
-    joined: Joined | None = None
+    joined: JoinedScore | None = None
     notes: tuple[str, ...] = ()
     about_image_attention: str = ""
     about_text_attention: str = ""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes, and why there are no attentions: what every form that a person reads says in the end."""
+        """The notes, and why attentions are missing: shown at the end of the page and of the table."""
         return (*self.notes, *filter(None, (self.about_image_attention, self.about_text_attention)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON, without the picture; no zero is negative."""
+        """The explanation as a dict for JSON, without the picture. No zero is negative."""
         width, height = self.picture.size
-        told = {
+        values = {
             "image": self.name,
             "text": self.text,
             "score": self.score,
@@ -140,42 +140,42 @@ class Explanation:
             "view": [round(share, 6) for share in _shares(self.view, width, height)],
             "notes": list(self.notes),
         }
-        plain: dict[str, Any] = _without_negative_zeros(told)
+        plain: dict[str, Any] = _without_negative_zeros(values)
         return plain
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """One page that needs nothing else: no network, no files beside it."""
-        from halation.report._explain_html import write_html
+        """Write the explanation as one HTML page that needs no network and no other files."""
+        from halation.report._explanation_views import write_html
 
         write_html(self, path)
 
     def __str__(self) -> str:
-        from halation.report._explain_table import as_table
+        from halation.report._explanation_views import as_table
 
         return as_table(self)
 
 
 def _rounded(values: Any) -> Any:
-    """Floats of six significant digits, in lists as deep as the array; None for what was not looked at (NaN)."""
+    """Floats with six significant digits, in lists as deep as the array; None for NaN."""
     if np.ndim(values) == 0:
         return None if np.isnan(values) else float(f"{float(values):.6g}") + 0.0  # −0.0 + 0.0 = 0.0
     return [_rounded(value) for value in values]
 
 
-def _without_negative_zeros(told: Any) -> Any:
-    """The same lists, dicts and values.
+def _without_negative_zeros(value: Any) -> Any:
+    """The same lists, dicts and values, with 0.0 for −0.0.
 
     >>> _without_negative_zeros({"a": [-0.0, -1.5], "b": "-0.0"})
     {'a': [0.0, -1.5], 'b': '-0.0'}
     """
-    if isinstance(told, dict):
-        return {name: _without_negative_zeros(value) for name, value in told.items()}
-    if isinstance(told, list):
-        return [_without_negative_zeros(value) for value in told]
-    return told + 0.0 if isinstance(told, float) else told
+    if isinstance(value, dict):
+        return {name: _without_negative_zeros(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_negative_zeros(one) for one in value]
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _shares(view: Box, width: int, height: int) -> Box:
-    """The view as shares of the picture's width and height."""
+    """A view as shares of the picture's width and height."""
     left, top, right, bottom = view
     return left / width, top / height, right / width, bottom / height

@@ -1,4 +1,4 @@
-"""`Facts`: all that a report says, as numbers and references to items; nothing of HTML, nothing of a model."""
+"""`Facts`: everything a report shows, as numbers and references to items. Neither HTML nor models come in here."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from halation.data import Direction
 from halation.evaluation import Comparison, Report
 
 __all__ = [
-    "Absent",
     "Bars",
-    "Certain",
+    "CertaintyExtremes",
     "Facts",
     "Gallery",
     "Histogram",
     "Items",
-    "Knows",
     "Line",
     "Map",
     "Mark",
-    "Placed",
+    "Missing",
     "Query",
-    "Reliabilities",
+    "RankedItem",
+    "ReliabilityFacts",
+    "ReliabilityLine",
     "RunFacts",
     "Training",
+    "TruthCoverage",
 ]
 
-Knows = Literal["written", "judged", "classes", "all"]
-"""How far a truth can be believed of the pairs it does not call right.
+TruthCoverage = Literal["written", "judged", "classes", "all"]
+"""What a truth knows about the pairs that it does not call right.
 
-written   each caption has the picture it was written for; nobody looked at other pairs
-judged    more pairs were judged (CxC, ECCV Caption), not all
-classes   right is what is of the same class
+written   each caption has the image it was written for; nobody looked at other pairs
+judged    more pairs were judged (CxC, ECCV Caption), but not all
+classes   a pair is right if both are of the same class
 all       every pair is known (drawn scenes)
 """
 
-Mark = Literal["own", "right", ""]
-"""own: the caption was written for that picture; right: a match by the truth, though nobody wrote it; or neither."""
+Mark = Literal["written", "right", ""]
+"""written: the caption was written for that image; right: they match by the truth all the same; "": neither."""
 
 
 @dataclass(frozen=True)
-class Absent:
-    """A section that cannot be there: why, and what to run to get it."""
+class Missing:
+    """Why a part of the report is missing, and what to run to get it."""
 
     why: str
     remedy: str = ""
@@ -53,7 +54,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a figure; `run` is 0 for the run of the report, 1 for the one it is held against."""
+    """A line of a figure. `run` is 0 for the run of the report, 1 for the run it is compared with."""
 
     name: str
     x: tuple[float, ...]
@@ -63,7 +64,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of values between edges; `edges` has one more."""
+    """Counts of values in bins; there is one more edge than there are bins."""
 
     name: str
     edges: tuple[float, ...]
@@ -72,10 +73,10 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Bars:
-    """Shares of groups of queries in percent, each with its 95 % interval; `ends` are the groups' limits."""
+    """A percentage for each group of queries, with its 95 % interval; `ranges` has the lowest and highest σ of each."""
 
     name: str
-    ends: tuple[tuple[float, float], ...]
+    ranges: tuple[tuple[float, float], ...]
     sizes: tuple[int, ...]
     values: tuple[float, ...]
     low: tuple[float, ...]
@@ -85,62 +86,77 @@ class Bars:
 
 @dataclass(frozen=True)
 class Training:
-    """What a run wrote while it learnt: losses by step, validation by epoch; the epoch whose weights were kept."""
+    """What a run logged while it trained: losses by step, validation by epoch, and the epoch whose weights it kept."""
 
     losses: tuple[Line, ...]
     validation: tuple[Line, ...]
-    kept: int | None
+    kept_epoch: int | None
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run in a line: name and recipe, what its model is, how long it learnt."""
+    """A run in one line: its name and recipe, its model, how long it trained."""
 
     name: str
     recipe: str
     model: str
     seconds: float | None
-    training: Training | Absent
+    training: Training | Missing
 
 
 @dataclass(frozen=True)
-class Reliabilities:
-    """What was said against what was so: (name, said, was, ECE) of each line; `note` says of what."""
+class ReliabilityLine:
+    """Predicted match probabilities against the observed shares of matches, and the expected calibration error."""
 
-    lines: tuple[tuple[str, tuple[float, ...], tuple[float, ...], float], ...]
+    name: str
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    ece: float
+
+
+@dataclass(frozen=True)
+class ReliabilityFacts:
+    """The reliability of match probabilities in one direction.
+
+    note          what was measured
+    missing       why there is no calibrated line, if there is none
+    fitted_here   if the calibrator was fitted on images of this report: a sentence that says on which
+    """
+
+    lines: tuple[ReliabilityLine, ...]
     note: str
-    missing: Absent | None = None  # the calibrated line, where the run has none
-    seen: str = ""  # where the calibration was fitted on images that are shown here: which
+    missing: Missing | None = None
+    fitted_here: str = ""
 
 
 @dataclass(frozen=True)
-class Placed:
-    """An item in a query's rankings. Equal values share a range of ranks: (first, last), 1 = best.
+class RankedItem:
+    """An item in a query's rankings. Tied items share a range of ranks, (first, last); 1 is best.
 
-    ratio   the mean of min/max of the two ranks over random orders of equals: what the item adds to n · ASP
+    ratio   min/max of the two ranks, averaged over random orders of ties: the mean over all items is the ASP
     """
 
     item: int
     score: float
     relevance: float
-    by_score: tuple[int, int]
-    by_meaning: tuple[int, int]
+    score_ranks: tuple[int, int]
+    relevance_ranks: tuple[int, int]
     ratio: float
     mark: Mark
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query with the heads of its rankings: by the run's scores, by meaning, and by the other run's scores."""
+    """One query with the first items of its rankings: by the run's scores, by relevance, by the other run's scores."""
 
     direction: Direction
     item: int
     values: Mapping[str, float]  # metrics as fractions; "rank": of the first right answer
-    right: int  # how many items the truth calls right
+    right_count: int  # how many items are right by the truth
     sigma: float | None
-    by_score: tuple[Placed, ...]
-    by_meaning: tuple[Placed, ...]
-    by_other: tuple[Placed, ...] = ()  # scores and ranks are the other run's
+    by_score: tuple[RankedItem, ...]
+    by_relevance: tuple[RankedItem, ...]
+    by_other_score: tuple[RankedItem, ...] = ()  # with the other run's scores and ranks
 
 
 @dataclass(frozen=True)
@@ -152,24 +168,26 @@ class Gallery:
     why: str
     direction: Direction
     queries: tuple[int, ...]  # indices of images or captions
-    of: int  # how many there were to choose from
+    candidates: int  # how many queries they were chosen from
 
 
 @dataclass(frozen=True)
-class Certain:
-    """The items with the smallest and the largest σ."""
+class CertaintyExtremes:
+    """The items with the smallest and the largest σ, the most extreme first."""
 
     kind: Literal["images", "captions"]
-    most: tuple[int, ...]
-    least: tuple[int, ...]
+    most_certain: tuple[int, ...]
+    least_certain: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
     """Images and captions on a plane.
 
-    xy (n, 2); kinds (n,) 0 = image, 1 = caption; items (n,) their indices; shapes (n, 3): half-axes and angle of the
-    one-σ ellipse, None for points
+    xy       (n, 2)
+    kinds    (n,) 0 = image, 1 = caption
+    items    (n,) indices of the images and captions
+    shapes   (n, 3) half-axes and angle of the one-σ ellipses; None if embeddings are points
     """
 
     method: str
@@ -182,7 +200,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Items:
-    """Names of the images, texts of the captions, which belongs to which."""
+    """The names of the images, the texts of the captions, and the image each caption was written for."""
 
     names: tuple[str, ...]
     captions: tuple[str, ...]
@@ -190,26 +208,30 @@ class Items:
 
     @cached_property
     def _captions_of(self) -> dict[int, list[str]]:
-        found: dict[int, list[str]] = {}
+        captions: dict[int, list[str]] = {}
         for caption, image in zip(self.captions, self.image_of, strict=True):
-            found.setdefault(image, []).append(caption)
-        return found
+            captions.setdefault(image, []).append(caption)
+        return captions
 
-    def caption_of(self, image: int, besides: Collection[str] = ()) -> str:
-        """The first caption written for an image that is not among those `besides` it; empty where there is none."""
-        return next((text for text in self._captions_of.get(image, ()) if text not in besides), "")
+    def caption_of(self, image: int, excluding: Collection[str] = ()) -> str:
+        """The first caption written for an image that is not among `excluding`; empty if there is none."""
+        return next((text for text in self._captions_of.get(image, ()) if text not in excluding), "")
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a report says of a run on a split.
+    """Everything a report shows of a run on a split. `gather_facts` makes it, `write_page` makes the page of it.
 
-    report, other, comparison   the measures of the run, of the run it is held against, and run − other
-    recall       per direction, share of queries with a right answer among the first K, over K
-    found        pairs called positive from the best on: x positives found, y the share of the called that are right
-    knows        what the truth knows of the pairs it does not call right
-    agreement    per direction, ASP of the queries that R@1 calls hits and of those it calls misses
-    galleries    in the order they are shown; their queries are all in `queries`
+    report, other, comparison   the measures of the run, of the run it is compared with, and run − other
+    recall             per direction, R@K over K
+    precision          of the highest-scored pairs: x right pairs found, y the percentage that is right so far
+    recall_by_sigma    per direction, R@1 for each fifth of the queries by σ
+    sigma_histograms   the distribution of σ
+    asp_histograms     per direction, the ASP of the queries that are hits by R@1, and of those that are misses
+    galleries          in the order they are shown; their queries are all in `queries`
+    sigma              of "images" and "captions"; empty if embeddings are points
+    right_counts       how many right answers each of the "images" and "captions" has
+    coverage           what the truth knows about the pairs that it does not call right
     """
 
     data: str
@@ -219,17 +241,17 @@ class Facts:
     other: Report | None
     comparison: Comparison | None
     recall: Mapping[Direction, tuple[Line, ...]]
-    found: tuple[Line, ...]
-    found_note: str
-    reliability: Mapping[Direction, Reliabilities | Absent]
-    fifths: Mapping[Direction, tuple[Bars, ...]] | Absent
-    spread: tuple[Histogram, ...] | Absent
-    agreement: Mapping[Direction, tuple[Histogram, ...]]
+    precision: tuple[Line, ...]
+    precision_note: str
+    reliability: Mapping[Direction, ReliabilityFacts | Missing]
+    recall_by_sigma: Mapping[Direction, tuple[Bars, ...]] | Missing
+    sigma_histograms: tuple[Histogram, ...] | Missing
+    asp_histograms: Mapping[Direction, tuple[Histogram, ...]]
     galleries: tuple[Gallery, ...]
-    certain: tuple[Certain, ...]
+    certainty: tuple[CertaintyExtremes, ...]
     queries: tuple[Query, ...]
-    sigma: Mapping[str, FloatArray] = field(default_factory=dict)  # "images" and "captions", where there are any
-    right: Mapping[str, IntArray] = field(default_factory=dict)  # how many answers each image and caption has
-    knows: Knows = "written"
-    map: Map | Absent = Absent("it was not asked for")
+    sigma: Mapping[str, FloatArray] = field(default_factory=dict)
+    right_counts: Mapping[str, IntArray] = field(default_factory=dict)
+    coverage: TruthCoverage = "written"
+    map: Map | Missing = Missing("it was not computed")
     notes: tuple[str, ...] = ()

@@ -16,15 +16,22 @@ from halation._progress import Progress, silent
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, RunFiles, detail_of, load
 from halation.evaluation import DIRECTIONS, Report, compare, evaluate
-from halation.report._facts import Absent, Bars, Facts, Gallery, Items, Line, Map, Query, RunFacts
-from halation.report._found import Blocks, beyond_written, class_line, positives_to_find, precision_line
+from halation.report._facts import Bars, Facts, Gallery, Items, Line, Map, Missing, Query, RunFacts
+from halation.report._figure_data import (
+    Blocks,
+    beyond_written,
+    certainty_extremes,
+    class_line,
+    positives_to_find,
+    precision_line,
+    recall_by_sigma,
+    sigma_histograms,
+    training_of,
+)
+from halation.report._galleries import asp_histograms, choose_galleries, truth_coverage
 from halation.report._map import Clouds, make_map
-from halation.report._marks import knows
-from halation.report._picks import agreement, galleries
-from halation.report._rankings import Row, query
+from halation.report._rankings import Row, query_rankings
 from halation.report._reliability import reliabilities
-from halation.report._sigma import certain, fifths, spread
-from halation.report._training import training_of
 from halation.semantics import Corpus, Semantics
 from halation.similarity import Gaussian
 from halation.training import Run, read_recipe
@@ -37,8 +44,8 @@ _RESAMPLES = 2000  # of the comparison
 _SHOWN = ("R@1", "R-P", "PMRP", "ASP(tfidf)")
 _ROWS = 256
 MOST_QUERIES = 5_000  # rankings of a query are 2 KB of the page
-_NO_SIGMA = Absent(
-    "This model gives no σ: an item is a point, or has no place of its own. Probabilistic heads do:",
+_NO_SIGMA = Missing(
+    "This model has no σ: it embeds items as points, or does not embed them at all. Probabilistic heads have one:",
     'model.head = "pcme"',
 )
 
@@ -86,7 +93,7 @@ def gather_facts(
     comparison = None
     if theirs is not None:
         comparison = compare(theirs.report, ours.report, resamples=_RESAMPLES, seed=seed, progress=progress)
-    found, found_note = _found(ours, theirs, corpus)
+    precision, precision_note = _precision(ours, theirs, corpus)
     return Facts(
         data=dataset.name,
         runs=tuple(_run_facts(one, number) for number, one in enumerate(_both(ours, theirs))),
@@ -95,18 +102,18 @@ def gather_facts(
         other=None if theirs is None else theirs.report,
         comparison=comparison,
         recall={direction: _recall(ours, theirs, direction) for direction in DIRECTIONS},
-        found=found,
-        found_note=found_note,
+        precision=precision,
+        precision_note=precision_note,
         reliability=reliabilities(ours.model, dataset, _in_detail(ours), seed=seed, progress=progress),
-        fifths=_fifths(ours, theirs) if ours.sigma else _NO_SIGMA,
-        spread=spread(ours.sigma) if ours.sigma else _NO_SIGMA,
-        agreement={direction: agreement(ours.report.per_query[direction]) for direction in DIRECTIONS},
+        recall_by_sigma=_recall_by_sigma(ours, theirs) if ours.sigma else _NO_SIGMA,
+        sigma_histograms=sigma_histograms(ours.sigma) if ours.sigma else _NO_SIGMA,
+        asp_histograms={direction: asp_histograms(ours.report.per_query[direction]) for direction in DIRECTIONS},
         galleries=tuple(chosen),
-        certain=certain(ours.sigma) if ours.sigma else (),
+        certainty=certainty_extremes(ours.sigma) if ours.sigma else (),
         queries=_queries(ours, theirs, corpus, chosen, queries, seed, progress),
         sigma=ours.sigma,
-        right={"images": truth.n_positives("i2t"), "captions": truth.n_positives("t2i")},
-        knows=knows(dataset),
+        right_counts={"images": truth.n_positives("i2t"), "captions": truth.n_positives("t2i")},
+        coverage=truth_coverage(dataset),
         map=_map(ours, seed, progress),
         notes=tuple(ours.report.notes()),
     ), dataset  # fmt: skip
@@ -166,7 +173,7 @@ def _galleries(ours: Measured, theirs: Measured | None, direction: Direction) ->
     other = None if theirs is None else theirs.report.per_query[direction]
     asked, columns = ours.report.queries[direction].items, ours.report.per_query[direction]
     words = [ours.dataset.captions[item] for item in asked] if direction == "t2i" else None
-    return galleries(direction, asked, columns, other, knows=knows(ours.dataset), words=words)
+    return choose_galleries(direction, asked, columns, other, coverage=truth_coverage(ours.dataset), texts=words)
 
 
 def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tuple[Line, ...]:
@@ -181,7 +188,7 @@ def _recall(ours: Measured, theirs: Measured | None, direction: Direction) -> tu
     return tuple(lines)
 
 
-def _found(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tuple[Line, ...], str]:
+def _precision(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tuple[Line, ...], str]:
     pairs, unwritten = positives_to_find(ours.dataset)
 
     def counted(blocks: Blocks) -> Blocks:
@@ -191,10 +198,12 @@ def _found(ours: Measured, theirs: Measured | None, corpus: Corpus) -> tuple[tup
         precision_line(one.title, counted(partial(_blocks, one.scores)), pairs, run=number)
         for number, one in enumerate(_both(ours, theirs))
     ]
-    why = "right, though nobody wrote that caption for that picture" if unwritten else "right: as annotators wrote them"
-    note = f"{len(pairs):,} pairs of picture and caption are {why}."
+    note = f"Right are the {len(pairs):,} pairs that annotators wrote."
     if unwritten:
-        note += " Those that were written are left out of the count."
+        note = (
+            f"Right are {len(pairs):,} pairs that match although the caption was not written for that image. Pairs "
+            "that were written are not counted."
+        )
     if unwritten:  # a caption is a reference of its own picture: among those that were written tf-idf finds itself
         meaning = precision_line("caption semantics (tf-idf)", counted(partial(_relevance_blocks, corpus)), pairs)
         lines.append(Line(meaning.name, meaning.x, meaning.y, 2))
@@ -214,7 +223,7 @@ def _relevance_blocks(corpus: Corpus) -> Iterable[tuple[int, FloatArray]]:
         yield start, corpus.rows(start, min(start + _ROWS, corpus.n_images))
 
 
-def _fifths(ours: Measured, theirs: Measured | None) -> dict[Direction, tuple[Bars, ...]]:
+def _recall_by_sigma(ours: Measured, theirs: Measured | None) -> dict[Direction, tuple[Bars, ...]]:
     out: dict[Direction, tuple[Bars, ...]] = {}
     for direction in DIRECTIONS:
         kind, bars = ("images" if direction == "i2t" else "captions"), []
@@ -222,29 +231,29 @@ def _fifths(ours: Measured, theirs: Measured | None) -> dict[Direction, tuple[Ba
             if one.sigma:
                 asked = one.report.queries[direction]
                 hits = one.report.per_query[direction]["R@1"]
-                bars.append(fifths(one.title, hits, one.sigma[kind][asked.items], asked, run=number))
+                bars.append(recall_by_sigma(one.title, hits, one.sigma[kind][asked.items], asked, run=number))
         out[direction] = tuple(bars)
     return out
 
 
-def _map(one: Measured, seed: int, progress: Progress) -> Map | Absent:
+def _map(one: Measured, seed: int, progress: Progress) -> Map | Missing:
     progress("map", 0, 1)
     clouds = _clouds(one)
-    made = clouds if isinstance(clouds, Absent) else make_map(clouds, one.dataset.image_of, seed=seed)
+    made = clouds if isinstance(clouds, Missing) else make_map(clouds, one.dataset.image_of, seed=seed)
     progress("map", 1, 1)
     return made
 
 
-def _clouds(one: Measured) -> Clouds | Absent:
+def _clouds(one: Measured) -> Clouds | Missing:
     images, captions = detail_of(one.images), detail_of(one.captions)
     notes = (
-        ("the items in detail: the gist beside them has a space of its own",) if isinstance(one.images, Gisted) else ()
+        ("shown are the detail embeddings; the gist has a space of its own",) if isinstance(one.images, Gisted) else ()
     )
     if isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding):
-        notes = (*notes, "this model gives several points an item; each is shown at their mean")
+        notes = (*notes, "this model has several embeddings per item; each item is shown at their mean")
         return Clouds(images.points.mean(1).numpy(), captions.points.mean(1).numpy(), notes=notes)
     if not isinstance(images, Gaussian) or not isinstance(captions, Gaussian):
-        return Absent("This model looks from one item to the other: pictures and captions have no place of their own")
+        return Missing("This model scores pairs directly, so images and captions have no embeddings to map")
     if images.is_point or captions.is_point:
         return Clouds(images.mean.numpy(), captions.mean.numpy(), notes=notes)
     variances = images.var.numpy(), captions.var.numpy()
@@ -282,13 +291,13 @@ def _query(
     row = Row(_row(ours, direction, item), relevance, dataset.truth.positives(direction, one)[0], own)
     values = {name: float(columns[name][place]) for name in _SHOWN if name in columns}
     kind = "images" if direction == "i2t" else "captions"
-    return query(
+    return query_rankings(
         direction,
         item,
         row,
         values | {"rank": float(columns["MedR"][place])},
         sigma=float(ours.sigma[kind][item]) if ours.sigma else None,
-        other=None if theirs is None else _row(theirs, direction, item),
+        other_scores=None if theirs is None else _row(theirs, direction, item),
     )
 
 

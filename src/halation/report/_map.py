@@ -1,4 +1,4 @@
-"""A map of the joint space: means projected onto a plane, variances as the ellipses the projection makes of them."""
+"""A map of the embedding space: means projected onto a plane, variances as ellipses under the same projection."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from halation.report._facts import Map
 
 __all__ = ["Clouds", "ellipses", "local_maps", "make_map", "principal"]
 
-LARGEST = 1000  # images whose captions are also shown: more is a carpet, and a page nobody can open
+LARGEST = 1000  # images: with more, the map is unreadable and the page too large to open
 _NEIGHBOURS = 16
 _RIDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Clouds:
-    """Means (n, d) of the images and captions that a map shows, and their variances; None for points."""
+    """The embeddings a map is made of: means (n, d) of images and captions, and variances; None for points."""
 
     images: FloatArray
     captions: FloatArray
@@ -28,23 +28,23 @@ class Clouds:
 
 
 def make_map(clouds: Clouds, image_of: IntArray, *, seed: int = 0, largest: int = LARGEST) -> Map:
-    """Images and their captions on a plane: by UMAP where it is installed, otherwise by the principal components.
+    """Images and their captions on a plane: by UMAP if it is installed, otherwise by principal components.
 
-    Of more than `largest` images as many are drawn by `seed`, with all their captions.
+    If there are more than `largest` images, that many are drawn at random by `seed`, with all their captions.
     """
     images, captions, notes = _shown(len(clouds.images), image_of, seed, largest)
     means = np.concatenate([clouds.images[images], clouds.captions[captions]]).astype(np.float64)
     variances = None
     if clouds.image_vars is not None and clouds.caption_vars is not None:
         variances = np.concatenate([clouds.image_vars[images], clouds.caption_vars[captions]]).astype(np.float64)
-    bent = _umap(means, seed)
-    if bent is not None:
-        method, (xy, jacobians) = "UMAP", bent
+    projected = _umap(means, seed)
+    if projected is not None:
+        method, (xy, jacobians) = "UMAP", projected
         if variances is not None:
-            notes.append("ellipses: the local linear part of the map, fitted to each item's nearest neighbours")
+            notes.append("the ellipses use a linear map fitted to each item's nearest neighbours")
     else:
         axes, xy, share = principal(means)
-        method = f"PCA: two axes that hold {100 * share:.0f} % of the variance of the means"
+        method = f"PCA (the two axes hold {100 * share:.0f} % of the variance of the means)"
         jacobians = axes[None]
     shapes = None if variances is None else ellipses(jacobians, variances)
     kinds = np.repeat([0, 1], [len(images), len(captions)])
@@ -56,7 +56,7 @@ def _shown(n_images: int, image_of: IntArray, seed: int, largest: int) -> tuple[
         return np.arange(n_images), np.arange(len(image_of)), []
     images = np.sort(np.random.default_rng(seed).choice(n_images, largest, replace=False))
     captions = np.flatnonzero(np.isin(image_of, images))
-    return images, captions, [f"{largest:,} of the {n_images:,} images and their captions, drawn at random"]
+    return images, captions, [f"shown are {largest:,} of the {n_images:,} images, drawn at random, and their captions"]
 
 
 def principal(means: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -97,31 +97,31 @@ def ellipses(jacobians: FloatArray, variances: FloatArray) -> FloatArray:
 
 
 def _umap(means: FloatArray, seed: int) -> tuple[FloatArray, FloatArray] | None:
-    """Positions (n, 2) and, for every item, the linear map that its neighbours suggest (n, 2, d); None without UMAP."""
-    means, back = np.unique(means, axis=0, return_inverse=True)  # the same words: one place, no island
+    """Positions (n, 2), and for each item the linear map that fits its neighbours (n, 2, d); None without UMAP."""
+    means, back = np.unique(means, axis=0, return_inverse=True)  # equal captions share one position
     neighbours = min(_NEIGHBOURS, len(means) - 1)
     try:
-        import umap  # an extra of its own: heavy, and the page is whole without it
+        import umap  # a heavy extra; the page works without it
     except ImportError:
         return None
     if neighbours < 2:
         return None
-    found = umap.UMAP(n_components=2, n_neighbors=neighbours, min_dist=0.15, init="pca", random_state=seed, n_jobs=1)
-    xy = np.asarray(found.fit_transform(means), dtype=np.float64)
+    reducer = umap.UMAP(n_components=2, n_neighbors=neighbours, min_dist=0.15, init="pca", random_state=seed, n_jobs=1)
+    xy = np.asarray(reducer.fit_transform(means), dtype=np.float64)
     return xy[back], local_maps(means, xy, neighbours)[back]
 
 
 def local_maps(means: FloatArray, xy: FloatArray, neighbours: int) -> FloatArray:
-    """The linear map (n, 2, d) that best takes each item's nearest neighbours, seen from it, to their places.
+    """For each item, the linear map (n, 2, d) that best takes its nearest neighbours to their positions xy.
 
-    J = ΔYᵀ (ΔX ΔXᵀ + λ)⁻¹ ΔX, the least squares of smallest norm, a little ridged.
+    J = ΔYᵀ (ΔX ΔXᵀ + λ)⁻¹ ΔX: least squares of smallest norm, with a small ridge λ.
     """
     squares = (means**2).sum(axis=1)
     out = np.empty((len(means), 2, means.shape[1]))
     for i in range(len(means)):
-        apart = squares - 2 * means @ means[i]
-        apart[i] = np.inf
-        near = np.argpartition(apart, neighbours - 1)[:neighbours]
+        distances = squares - 2 * means @ means[i]
+        distances[i] = np.inf
+        near = np.argpartition(distances, neighbours - 1)[:neighbours]
         dx, dy = means[near] - means[i], xy[near] - xy[i]
         gram = dx @ dx.T
         gram[np.diag_indices(len(near))] += _RIDGE * max(np.trace(gram) / len(near), 1e-12)

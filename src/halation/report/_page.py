@@ -1,83 +1,118 @@
-"""`Facts` to one page: everything inside it, nothing that leaves it."""
+"""`report_run` and `write_page`: a run and data, or the facts about them, as one HTML page."""
 
 from __future__ import annotations
 
-import base64
+import os
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 
 import halation
-from halation._web import Markup, data_block, hashed, shared, tag
-from halation.report._cards import certain_items, disagreements, galleries
-from halation.report._data import page_data
-from halation.report._explore import joint_map, one_query, sentence
+from halation._errors import InputError
+from halation._files import write_text
+from halation._progress import Progress, silent
+from halation._web import Markup, data_block, document, shared, tag
+from halation.data import Photos
 from halation.report._facts import Facts
-from halation.report._figures import calibrator, curves
-from halation.report._head import headline, measures
+from halation.report._gather import gather_facts
+from halation.report._page_explorer import embedding_map, images_needed, one_query, script_data, sentence
+from halation.report._page_figures import curves, probabilities
+from halation.report._page_galleries import best_and_worst, certainty, disagreements
+from halation.report._page_head import headline, measures
+from halation.report._pictures import thumbnails
 
-__all__ = ["page"]
+__all__ = ["report_run", "write_page"]
 
 _STYLES = ("base.css", "parts.css", "print.css")
 _SCRIPTS = ("page.js", "table.js", "gallery.js", "query.js", "sky.js", "map.js")
-_NAV = (
-    ("top", "Verdict"),
+_NAVIGATION = (
+    ("top", "Summary"),
     ("measures", "Measures"),
     ("curves", "Curves"),
-    ("trust", "Calibrator"),
-    ("disagreement", "Disagreement"),
+    ("probabilities", "Probabilities"),
+    ("disagreement", "Disagreements"),
     ("galleries", "Best and worst"),
     ("certain", "Certainty"),
     ("query", "One query"),
     ("map", "Map"),
 )
+_SECTIONS = (
+    headline,
+    measures,
+    curves,
+    probabilities,
+    disagreements,
+    best_and_worst,
+    certainty,
+    one_query,
+    embedding_map,
+)
 
 
-def page(facts: Facts, pictures: Mapping[int, str], notes: tuple[str, ...] = ()) -> str:
-    """The whole page. pictures: WebP in base64, by image; notes: what a reader must know of them."""
-    style = "\n".join([shared("palette.css"), *map(_static, _STYLES)])
-    theme = shared("theme.js")
-    script = '"use strict";\n(() => {\n' + "\n".join(map(_static, _SCRIPTS)) + "\n})();\n"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, (theme, script))),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"halation {halation.__version__}"),
-        tag("title", f"{facts.runs[0].name} on {facts.data} · halation"),
-        tag("link", rel="icon", type="image/svg+xml", href=f"data:image/svg+xml;base64,{_encoded(shared('icon.svg'))}"),
-        tag("style", Markup(style)),
-        tag("script", Markup(theme)),
+def report_run(
+    run: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    split: str = "test",
+    against: str | os.PathLike[str] | None = None,
+    queries: int = 300,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Path:
+    """Measure a run on a split and write `out/index.html`, a page that needs nothing but a browser. Returns its path.
+
+    against    another run to compare with, on the same split
+    queries    for how many queries both rankings are kept, half in each direction, those of the galleries first;
+               at most 5,000
+    """
+    folder = _folder(out)  # before the work: a folder that cannot be made fails at once
+    facts, dataset = gather_facts(
+        run, data, split=split, against=against, queries=queries, seed=seed, progress=progress
     )
-    body = tag(
-        "body",
+    return write_page(facts, dataset.photos, folder, progress=progress)
+
+
+def write_page(
+    facts: Facts, photos: Photos | None, out: str | os.PathLike[str], *, progress: Progress = silent
+) -> Path:
+    """Write facts and pictures as `out/index.html`, completely or not at all. Returns the page's path."""
+    target = _folder(out) / "index.html"
+    pictures, notes = thumbnails(photos, images_needed(facts), progress=progress)
+    write_text(target, _page(facts, pictures, notes))
+    return target
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file; name a folder for the report", path=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _page(facts: Facts, pictures: Mapping[int, str], notes: list[str]) -> str:
+    """The whole page. pictures: WebP in base64, by image."""
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_static, _SCRIPTS)) + "\n})();\n"
+    body = [
         tag("a", "Skip to the report", href="#main", class_="skip"),
         _top(),
-        tag("main", _sections(facts), id="main"),
-        _foot(facts, notes),
-        data_block("data", page_data(facts)),
+        tag("main", [section(facts) for section in _SECTIONS], id="main"),
+        _foot([*facts.notes, *notes]),
+        data_block("data", script_data(facts)),
         data_block("pictures", {str(image): text for image, text in pictures.items()}),
-        tag("script", Markup(script)),
-    )
-    return f'<!doctype html>\n<html lang="en">{head}{body}</html>\n'
-
-
-def _sections(facts: Facts) -> list[Markup]:
-    return [
-        headline(facts),
-        measures(facts),
-        curves(facts),
-        calibrator(facts),
-        disagreements(facts),
-        galleries(facts),
-        certain_items(facts),
-        one_query(facts),
-        joint_map(facts),
     ]
+    return document(
+        f"{facts.runs[0].name} on {facts.data} · halation",
+        body,
+        styles=[_static(name) for name in _STYLES],
+        head_scripts=[shared("theme.js")],
+        scripts=[script],
+    )
 
 
 def _top() -> Markup:
-    links = [tag("li", tag("a", name, href=f"#{where}")) for where, name in _NAV]
+    links = [tag("li", tag("a", name, href=f"#{section}")) for section, name in _NAVIGATION]
     return tag(
         "header",
         tag("a", tag("span", "", class_="spark", aria_hidden="true"), "halation", href="#top", class_="brand"),
@@ -87,25 +122,13 @@ def _top() -> Markup:
     )
 
 
-def _foot(facts: Facts, notes: tuple[str, ...]) -> Markup:
-    told = [*facts.notes, *notes]
+def _foot(notes: list[str]) -> Markup:
     return tag(
         "footer",
         tag("h2", "Notes"),
-        tag("ul", [tag("li", sentence(note)) for note in told]),
-        tag("p", f"Made by halation {halation.__version__}. This page loads nothing from anywhere."),
+        tag("ul", [tag("li", sentence(note)) for note in notes]),
+        tag("p", f"Made by halation {halation.__version__}. This page loads nothing from the network."),
     )
-
-
-def _policy(style: str, scripts: tuple[str, ...]) -> str:
-    """Nothing is fetched, and no script runs but the page's own, whatever a caption holds."""
-    own = " ".join(map(hashed, scripts))
-    parts = ("default-src 'none'", "img-src data:", f"style-src {hashed(style)}", f"script-src {own}")
-    return "; ".join([*parts, "base-uri 'none'", "form-action 'none'"])
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode("ascii")
 
 
 def _static(name: str) -> str:

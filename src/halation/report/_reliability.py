@@ -12,7 +12,7 @@ from halation.calibration._choose import before_mixed
 from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
 from halation.encoders import Model, RunFiles
-from halation.report._facts import Absent, Reliabilities
+from halation.report._facts import Missing, ReliabilityFacts, ReliabilityLine
 from halation.search._calibrate import image_marks
 from halation.search._judge import NEAR, judged, naive, near_ones
 from halation.training import read_recipe
@@ -24,14 +24,14 @@ _CELLS = 1 << 24  # scores a direction looks at: enough for a curve, and a COCO 
 
 def reliabilities(
     model: Model, dataset: Dataset, scores: FloatArray, *, seed: int = 0, progress: Progress = silent
-) -> dict[Direction, Reliabilities | Absent]:
+) -> dict[Direction, ReliabilityFacts | Missing]:
     """Both directions. scores (n_images, n_captions): of the run in detail, as a calibration is fitted."""
     if dataset.name.endswith(f"-{model.config.data.train}"):
-        return dict.fromkeys(("i2t", "t2i"), Absent("probabilities on what was trained on would say nothing"))
+        return dict.fromkeys(("i2t", "t2i"), Missing("this is the training split, on which probabilities mean nothing"))
     calibrators = _trusts(model)
-    seen = "" if isinstance(calibrators, Absent) else _seen(calibrators, dataset)
+    seen = "" if isinstance(calibrators, Missing) else _seen(calibrators, dataset)
     near = near_ones(dataset, "cider", NEAR["cider"], progress=progress)
-    found: dict[Direction, Reliabilities | Absent] = {}
+    found: dict[Direction, ReliabilityFacts | Missing] = {}
     sides: tuple[Direction, Direction] = ("i2t", "t2i")
     for direction in sides:
         every = judged(direction, scores, dataset, None, near, most=_most(direction, scores), seed=seed)
@@ -39,54 +39,50 @@ def reliabilities(
     return found
 
 
-def _reliability(asked: JudgedScores, model: Model, calibrators: Calibrators | Absent, seen: str) -> Reliabilities:
-    calibration = None if isinstance(calibrators, Absent) else calibrators[asked.direction].calibration
+def _reliability(asked: JudgedScores, model: Model, calibrators: Calibrators | Missing, seen: str) -> ReliabilityFacts:
+    calibration = None if isinstance(calibrators, Missing) else calibrators[asked.direction].calibration
     top = TOP if calibration is None else calibration.top
     scores, matches = asked.mixed(top)
     there = np.isfinite(scores)
     words, before = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
-    lines = [_line("before", before_mixed(before, asked, top)[there], matches[there])]
+    lines = [_line("uncalibrated", before_mixed(before, asked, top)[there], matches[there])]
     if calibration is not None:
         lines.append(_line("calibrated", calibration(scores, asked.gallery)[there], matches[there]))
     note = (
-        f"The {top} best candidates of {len(asked):,} queries, once in the gallery as it is and once with all that "
-        f"matches taken out. Before: {words}."
+        f"Measured on the {top} best candidates of {len(asked):,} queries, once in the whole gallery and once without "
+        f"its matches. Uncalibrated: {words}."
     )
-    if not isinstance(calibrators, Absent) and not seen:
-        note += (
-            f" Calibrated: fitted on {calibrators.data}{', none of which is shown here' if calibrators.images else ''}."
-        )
-    return Reliabilities(tuple(lines), note, calibrators if isinstance(calibrators, Absent) else None, seen)
+    if not isinstance(calibrators, Missing) and not seen:
+        note += f" Calibrated: fitted on {calibrators.data}{', none of them shown here' if calibrators.images else ''}."
+    return ReliabilityFacts(tuple(lines), note, calibrators if isinstance(calibrators, Missing) else None, seen)
 
 
 def _seen(calibrators: Calibrators, dataset: Dataset) -> str:
     """In words, which of these images the calibration was fitted on; empty where it was on none of them."""
-    kind = "its line says how well it could be fitted, not how far to believe it: take another split"
+    kind = "the calibrated line shows how well it fits, not how well it holds on new images; use another split"
     if not calibrators.images:  # an older calibration.json: it has the name of its data and no more
         same = calibrators.data.endswith(f" images of {dataset.name}")
-        return f"Perhaps fitted on these very images ({calibrators.data}); if so, {kind}." if same else ""
+        return f"Perhaps fitted on these images ({calibrators.data}). If so, {kind}." if same else ""
     both = len(set(calibrators.images) & set(image_marks(dataset)))
     if both == len(dataset):
-        return f"Fitted on these very images: {kind}."
+        return f"Fitted on these images: {kind}."
     return f"Fitted on {both:,} of these {len(dataset):,} images: {kind}." if both else ""
 
 
-def _line(name: str, said: FloatArray, was: BoolArray) -> tuple[str, tuple[float, ...], tuple[float, ...], float]:
-    bins = reliability(said, was)
-    return name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(said, was)
+def _line(name: str, predicted: FloatArray, matched: BoolArray) -> ReliabilityLine:
+    bins = reliability(predicted, matched)
+    return ReliabilityLine(name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(predicted, matched))
 
 
-def _trusts(model: Model) -> Calibrators | Absent:
+def _trusts(model: Model) -> Calibrators | Missing:
     path = model.folder / "calibration.json"
     remedy = f"halation calibrate {model.folder.name}"
     if not path.is_file():
-        return Absent("This run has not been calibrated, so there is no second line. To get it:", remedy)
+        return Missing("This run is not calibrated, so there is no calibrated line. To get it:", remedy)
     try:
         return Calibrators.load(path, model.fingerprint)
     except InputError:  # of another model, or of an older version
-        return Absent(
-            "The run's calibration.json was fitted on another model or by another version. Fit it again:", remedy
-        )
+        return Missing("The run's calibration.json belongs to another model or version. Fit it again:", remedy)
 
 
 def _most(direction: Direction, scores: FloatArray) -> int:

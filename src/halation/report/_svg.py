@@ -16,10 +16,10 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 20, 12, 38
 
 @dataclass(frozen=True)
 class Axes:
-    """What a figure's axes say and how big it is; a log axis needs x > 0. `low` and `high` fix the y axis.
+    """The labels and the size of a figure. A log axis needs x > 0; `low` and `high` fix the y axis.
 
-    diagonal   a dashed line of equals, and the x axis the same as the y axis
-    whole_x    x counts something: no ticks between
+    diagonal   draw a dashed diagonal, with the same x axis as y axis
+    whole_x    x is a count: ticks at whole numbers only
     """
 
     title: str
@@ -36,7 +36,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class _Scale:
-    """A number to a place on paper."""
+    """From a number to a position in the drawing."""
 
     low: float
     high: float
@@ -50,7 +50,7 @@ class _Scale:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers from low to high, about so many.
+    """About `count` round numbers from low to high.
 
     >>> ticks(0.13, 0.94)
     [0.2, 0.4, 0.6, 0.8]
@@ -66,9 +66,9 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup:
-    """A line chart; `points` marks each value, with what it says on hover.
+    """A line chart; `points` marks each value and gives it a tooltip.
 
-    Of two runs the own line (0) is drawn last, and dashed: where it lies on the other's (1), both are seen.
+    If there are two runs, the line of run 0 is drawn last and dashed, so that a line of run 1 below it is seen.
     """
     xs = [x for line in series for x in line.x]
     ys = [y for line in series for y in line.y]
@@ -81,7 +81,7 @@ def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup
     if axes.diagonal:
         corners = {"x1": across(ends[0]), "y1": up(ends[0]), "x2": across(ends[1]), "y2": up(ends[1])}
         marks.append(tag("line", class_="diagonal", **corners))
-    over = not axes.diagonal and {0, 1} <= {line.run for line in series}  # two runs, which may be equal
+    over = not axes.diagonal and {0, 1} <= {line.run for line in series}  # two runs, whose lines may be equal
     for line in sorted(series, key=lambda line: -line.run):
         path = "".join(
             f"{'L' if k else 'M'}{across(x)} {up(y)}" for k, (x, y) in enumerate(zip(line.x, line.y, strict=True))
@@ -90,27 +90,27 @@ def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup
         radius = 3.8 if over and line.run == 1 else 2.6
         if points:
             for x, y in zip(line.x, line.y, strict=True):
-                said = tag("title", f"{line.name}: {axes.x} {short(x)}, {axes.y} {short(y)}")
-                marks.append(tag("circle", said, class_=f"dot s{line.run}", cx=across(x), cy=up(y), r=radius))
+                tooltip = tag("title", f"{line.name}: {axes.x} {short(x)}, {axes.y} {short(y)}")
+                marks.append(tag("circle", tooltip, class_=f"dot s{line.run}", cx=across(x), cy=up(y), r=radius))
     return _framed(axes, across, up, marks)
 
 
 def histograms(series: Sequence[Histogram], axes: Axes) -> Markup:
-    """Outlines of histograms over common edges, each as a share of its own total."""
+    """Outlines of histograms over common bins, each in percent of its total."""
     shares = [[count / (sum(one.counts) or 1) * 100 for count in one.counts] for one in series]
     edges = series[0].edges
-    across, up = _scales(axes, (edges[0], edges[-1]), (0, 1.08 * max((max(own) for own in shares), default=1) or 1))
+    across, up = _scales(axes, (edges[0], edges[-1]), (0, 1.08 * max((max(share) for share in shares), default=1) or 1))
     marks = []
-    for number, own in enumerate(shares):
+    for number, heights in enumerate(shares):
         path = f"M{across(edges[0])} {up(0)}"
-        for k, share in enumerate(own):
+        for k, share in enumerate(heights):
             path += f"V{up(share)}H{across(edges[k + 1])}"
         marks.append(tag("path", class_=f"area s{number}", d=f"{path}V{up(0)}Z"))
     return _framed(axes, across, up, marks)
 
 
 def bars(series: Sequence[Bars], axes: Axes, labels: Sequence[str]) -> Markup:
-    """Groups of bars with their intervals."""
+    """Groups of bars with intervals."""
     highest = max(high for one in series for high in one.high)
     across, up = _scales(axes, (0, len(labels)), (0, min(100.0, 1.1 * highest) or 1))
     wide = 0.72 / len(series)
@@ -118,11 +118,11 @@ def bars(series: Sequence[Bars], axes: Axes, labels: Sequence[str]) -> Markup:
     for number, one in enumerate(series):
         for k, (value, low, high) in enumerate(zip(one.values, one.low, one.high, strict=True)):
             left, right = across(k + 0.14 + number * wide), across(k + 0.14 + (number + 0.9) * wide)
-            ends = f"σ {short(one.ends[k][0])} to {short(one.ends[k][1])}"
-            said = f"{one.name}, {labels[k]} ({ends}): {value:.1f} % [{low:.1f}, {high:.1f}] of {one.sizes[k]:,}"
+            sigma = f"σ {short(one.ranges[k][0])} to {short(one.ranges[k][1])}"
+            tooltip = f"{one.name}, {labels[k]} ({sigma}): {value:.1f} % [{low:.1f}, {high:.1f}] of {one.sizes[k]:,}"
             box = {"x": left, "y": up(value), "width": round(right - left, 1), "height": round(up(0) - up(value), 1)}
             middle = round((left + right) / 2, 1)
-            marks.append(tag("rect", tag("title", said), class_=f"pillar s{one.run}", **box))
+            marks.append(tag("rect", tag("title", tooltip), class_=f"pillar s{one.run}", **box))
             marks.append(tag("path", class_="whisker", d=f"M{middle} {up(low)}V{up(high)}"))
     names = [
         tag("text", label, x=across(k + 0.5), y=axes.height - BOTTOM + 16, class_="tick", text_anchor="middle")
@@ -131,15 +131,15 @@ def bars(series: Sequence[Bars], axes: Axes, labels: Sequence[str]) -> Markup:
     return _framed(axes, across, up, [*marks, *names], x_ticks=False)
 
 
-def whisker(value: float, low: float, high: float, reach: float) -> Markup:
-    """A difference and its interval on a line from −reach to reach, 0 in the middle."""
-    across = _Scale(-reach, reach, 4, 116)
-    ends = [across(min(max(end, -reach), reach)) for end in (low, high)]
+def whisker(value: float, low: float, high: float, limit: float) -> Markup:
+    """A difference and its interval on a line from −limit to limit, 0 in the middle."""
+    across = _Scale(-limit, limit, 4, 116)
+    ends = [across(min(max(end, -limit), limit)) for end in (low, high)]
     return tag(
         "svg",
         tag("path", class_="zero", d="M60 1V15"),
         tag("path", class_="reach", d=f"M{ends[0]} 8H{ends[1]}"),
-        tag("circle", class_="spot", cx=across(min(max(value, -reach), reach)), cy=8, r=3.4),
+        tag("circle", class_="spot", cx=across(min(max(value, -limit), limit)), cy=8, r=3.4),
         viewbox="0 0 120 16",
         class_="whiskers",
         aria_hidden="true",
@@ -147,7 +147,7 @@ def whisker(value: float, low: float, high: float, reach: float) -> Markup:
 
 
 def short(value: float) -> str:
-    """A number in as few digits as it needs.
+    """A number in few digits.
 
     >>> short(1234567.0), short(0.12345), short(50.0), short(12000.0), short(-0.0)
     ('1.2M', '0.123', '50', '12k', '0')

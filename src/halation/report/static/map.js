@@ -140,7 +140,7 @@ if (byId("map-canvas")) onApproach("map", () => {
       el("p", { class: "words", text: said === undefined ? "" : `“${captions[map.item[said]]}”` }, el("small", { text: names[owner(lit)] })),
       el("p", { class: "told", text: facts.join(" · ") }),
     );
-    if (known.has(query)) card.append(el("button", { type: "button", "data-open": query, text: "Both rankings" }));
+    if (known.has(query)) card.append(el("button", { type: "button", "data-open": query, text: "Compare rankings" }));
     card.querySelectorAll(".picture").forEach(fill);
     const left = px(lit) > size[0] / 2, top = py(lit) > size[1] / 2;
     card.dataset.corner = `${top ? "top" : "bottom"}-${left ? "left" : "right"}`;
@@ -207,7 +207,7 @@ if (byId("map-canvas")) onApproach("map", () => {
       faded = Array.from({ length: n }, (_, k) => hit(k) || (!map.kind[k] && owners.has(owner(k))));
     }
     const count = faded ? faded.filter(Boolean).length : 0;
-    byId("map-count").textContent = faded ? `${count.toLocaleString("en")} items, pictures of matching captions among them` : "";
+    byId("map-count").textContent = faded ? `${count.toLocaleString("en")} items match, counting images by their captions` : "";
     choose(-1);
     redraw();
   };

@@ -36,7 +36,7 @@ onApproach("query", () => {
         ),
       ),
     );
-    byId("query-count").textContent = found.length > LIST ? `${LIST} of ${found.length} queries; type to find others` : `${found.length} queries`;
+    byId("query-count").textContent = found.length > LIST ? `${LIST} of ${found.length} queries; type to find more` : `${found.length} queries`;
     activate(-1);
     watch(list);
   };
@@ -58,9 +58,9 @@ onApproach("query", () => {
       el(
         "dl",
         {},
-        el("div", { class: by === "meaning" ? "" : "own" }, el("dt", { text: "by score" }), el("dd", { text: range(a, b), title: `score ${short(score)}` })),
-        el("div", { class: by === "meaning" ? "own" : "" }, el("dt", { text: "by meaning" }), el("dd", { text: range(c, d), title: `relevance ${short(relevance)}` })),
-        el("div", {}, el("dt", { text: "min/max" }), el("dd", {}, bar(ratio), ratio.toFixed(2))),
+        el("div", { class: by === "relevance" ? "" : "current" }, el("dt", { text: "by score" }), el("dd", { text: range(a, b), title: `score ${short(score)}` })),
+        el("div", { class: by === "relevance" ? "current" : "" }, el("dt", { text: "by relevance" }), el("dd", { text: range(c, d), title: `relevance ${short(relevance)}` })),
+        el("div", {}, el("dt", { text: "ratio" }), el("dd", {}, bar(ratio), ratio.toFixed(2))),
       ),
       el("p", { class: "told" }, el("span", { class: "mark", text: `${sign} ${text}`.trim() }), el("span", { text: `score ${short(score)} · relevance ${relevance.toFixed(2)}` })),
     );
@@ -77,7 +77,7 @@ onApproach("query", () => {
     const n = sizes[query.way];
     const chips = [
       values["R@1"] > 0 ? ["R@1 hit", "hit"] : ["R@1 miss", "miss"],
-      [`first right answer at ${values.rank.toLocaleString("en")}`],
+      [`first right answer: rank ${values.rank.toLocaleString("en")}`],
       [`R-P ${(100 * values["R-P"]).toFixed(1)}`],
       values.PMRP !== undefined ? [`PMRP ${(100 * values.PMRP).toFixed(1)}`] : null,
       [answers(query.right)],
@@ -91,12 +91,12 @@ onApproach("query", () => {
         : [picture(query.item), el("div", {}, el("p", { class: "asked", text: captions[first.get(query.item)] ?? "" }, el("small", { text: names[query.item] })), measured)];
     shown.replaceChildren(
       el("header", { class: query.way }, ...head),
-      el("p", { class: "sum", text: `ASP ${(100 * asp).toFixed(1)}: the mean of min/max of both ranks over all ${n.toLocaleString("en")} items. A range is of items that are equal.` }),
+      el("p", { class: "sum", text: `ASP ${(100 * asp).toFixed(1)}: the mean ratio of the two ranks over all ${n.toLocaleString("en")} items. A range of ranks means that items are tied.` }),
       el(
         "div",
         { class: "columns" },
         column(query, `By score of ${runs[0]}`, "score"),
-        column(query, "By meaning (tf-idf)", "meaning"),
+        column(query, "By relevance (tf-idf)", "relevance"),
         column(query, `By score of ${runs[1] ?? ""}`, "other"),
       ),
     );

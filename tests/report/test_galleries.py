@@ -7,9 +7,8 @@ import pytest
 
 from halation._arrays import FloatArray
 from halation.data import Dataset
-from halation.report._facts import Gallery, Knows
-from halation.report._marks import knows, marks
-from halation.report._picks import agreement, galleries
+from halation.report._facts import Gallery, TruthCoverage
+from halation.report._galleries import asp_histograms, choose_galleries, mark_words, truth_coverage
 from worlds import sample_truth
 
 
@@ -45,7 +44,7 @@ def slow(rows: list[int], keys: list[tuple[FloatArray, int]], count: int) -> lis
 def test_disagreements_are_those_a_person_would_pick_from_the_table(rng: np.random.Generator) -> None:
     columns = table(rng)
     items = rng.permutation(1000)[:60]
-    found = by_key(galleries("t2i", items, columns, count=5))
+    found = by_key(choose_galleries("t2i", items, columns, count=5))
     asp, hit, precision, pmrp, rank = (columns[name] for name in ("ASP(tfidf)", "R@1", "R-P", "PMRP", "MedR"))
     every = list(range(60))
     hits, misses = [r for r in every if hit[r]], [r for r in every if not hit[r]]
@@ -61,19 +60,19 @@ def test_disagreements_are_those_a_person_would_pick_from_the_table(rng: np.rand
     assert list(found) == list(expected)
     for key, (rows, keys) in expected.items():
         assert list(found[key].queries) == [items[row] for row in slow(rows, keys, 5)], key
-        assert found[key].of == len(rows), key
+        assert found[key].candidates == len(rows), key
 
 
 def test_the_same_words_are_asked_once_in_a_gallery(rng: np.random.Generator) -> None:
     columns, words = table(rng), [f"caption {row % 9}" for row in range(60)]
     asp = columns["ASP(tfidf)"]
-    found = by_key(galleries("t2i", np.arange(60), columns, columns, words=words))
+    found = by_key(choose_galleries("t2i", np.arange(60), columns, columns, texts=words))
     hits = [row for row in range(60) if columns["R@1"][row]]
     ranked, seen = slow(hits, [(asp, -1)], 60), []
     for row in ranked:
         if words[row] not in [words[other] for other in seen]:
             seen.append(row)
-    assert list(found["hit_low_asp"].queries) == seen[:6] and found["hit_low_asp"].of == len(hits)
+    assert list(found["hit_low_asp"].queries) == seen[:6] and found["hit_low_asp"].candidates == len(hits)
     for one in found.values():
         asked = [words[row] for row in one.queries]
         assert len(asked) == len(set(asked))
@@ -82,25 +81,27 @@ def test_the_same_words_are_asked_once_in_a_gallery(rng: np.random.Generator) ->
 
 def test_what_two_runs_answer_differently_is_won_and_lost(rng: np.random.Generator) -> None:
     ours, theirs = table(rng), table(rng)
-    found = by_key(galleries("i2t", np.arange(60), ours, theirs, count=4))
+    found = by_key(choose_galleries("i2t", np.arange(60), ours, theirs, count=4))
     won = [r for r in range(60) if ours["R@1"][r] and not theirs["R@1"][r]]
     lost = [r for r in range(60) if theirs["R@1"][r] and not ours["R@1"][r]]
     assert list(found["won"].queries) == slow(won, [(theirs["MedR"], 1)], 4)
     assert list(found["lost"].queries) == slow(lost, [(ours["MedR"], 1)], 4)
-    assert (found["won"].of, found["lost"].of) == (len(won), len(lost)) and won and lost
+    assert (found["won"].candidates, found["lost"].candidates) == (len(won), len(lost)) and won and lost
 
 
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ("written", "what nobody wrote for it may match all the same"),
+        ("written", "a caption written for another image may match too"),
         ("judged", "not every pair was judged"),
-        ("classes", "right is only what is of the same class"),
-        ("all", "Here every pair is known: the first answer is wrong"),
+        ("classes", "only answers of the same class count as right"),
+        ("all", "Every pair of this data is known, so the first answer is wrong"),
     ],
 )
-def test_a_miss_is_doubted_only_where_the_truth_leaves_room(rng: np.random.Generator, known: Knows, said: str) -> None:
-    found = by_key(galleries("t2i", np.arange(60), table(rng), knows=known))
+def test_a_miss_is_doubted_only_where_the_truth_leaves_room(
+    rng: np.random.Generator, known: TruthCoverage, said: str
+) -> None:
+    found = by_key(choose_galleries("t2i", np.arange(60), table(rng), coverage=known))
     for key in ("miss_high_asp", "miss_high_rp"):
         assert said in found[key].why
         assert ("really wrong" in found[key].why) == (known != "all")
@@ -109,32 +110,34 @@ def test_a_miss_is_doubted_only_where_the_truth_leaves_room(rng: np.random.Gener
 
 
 def test_a_pair_that_is_not_marked_may_match_unless_every_pair_is_known() -> None:
-    assert marks("written")[""][1:] == ("not marked", "No annotator marked this pair; it may match all the same.")
-    assert marks("all")[""][1] == "no match" and "may" not in marks("all")[""][2]
-    assert marks("classes")[""][1] == "another class"
+    assert mark_words("written")[""][1:] == ("not marked", "No annotator marked this pair. It may match all the same.")
+    assert mark_words("all")[""][1] == "no match" and "may" not in mark_words("all")[""][2]
+    assert mark_words("classes")[""][1] == "another class"
 
 
 def test_how_far_a_truth_knows_the_rest() -> None:
     truth = sample_truth(20)
     wider = truth.replace(kind="pairs")
-    assert knows(Dataset("tiny-test", truth)) == "written"
-    assert knows(Dataset("tiny-test", wider)) == "judged"  # pairs of anybody: others may not have been looked at
-    assert knows(Dataset("scenes-test", wider)) == "all"
-    assert knows(Dataset("cub-test", truth.replace(kind="classes"))) == "classes"
+    assert truth_coverage(Dataset("tiny-test", truth)) == "written"
+    assert (
+        truth_coverage(Dataset("tiny-test", wider)) == "judged"
+    )  # pairs of anybody: others may not have been looked at
+    assert truth_coverage(Dataset("scenes-test", wider)) == "all"
+    assert truth_coverage(Dataset("cub-test", truth.replace(kind="classes"))) == "classes"
 
 
 def test_one_right_answer_leaves_no_miss_with_high_precision(rng: np.random.Generator) -> None:
     columns = table(rng)
     columns["R-P"] = columns["R@1"].copy()  # what R-Precision is when there is one right answer
     del columns["PMRP"]
-    found = by_key(galleries("t2i", np.arange(60), columns))
-    assert found["miss_high_rp"].queries == () and found["miss_high_rp"].of == 0
+    found = by_key(choose_galleries("t2i", np.arange(60), columns))
+    assert found["miss_high_rp"].queries == () and found["miss_high_rp"].candidates == 0
     assert "miss_high_pmrp" not in found
 
 
 def test_every_query_is_either_a_hit_or_a_miss_in_the_histogram_of_asp(rng: np.random.Generator) -> None:
     columns = table(rng)
-    hits, misses = agreement(columns)
+    hits, misses = asp_histograms(columns)
     assert hits.edges == misses.edges
     assert (sum(hits.counts), sum(misses.counts)) == (int(columns["R@1"].sum()), int((1 - columns["R@1"]).sum()))
     middle = np.digitize(100 * columns["ASP(tfidf)"], hits.edges[1:-1])
@@ -145,4 +148,4 @@ def test_every_query_is_either_a_hit_or_a_miss_in_the_histogram_of_asp(rng: np.r
 @pytest.mark.parametrize("value", [0.5, 0.612])
 def test_queries_that_are_all_alike_have_a_histogram_too(value: float) -> None:
     columns = {"R@1": np.ones(4), "ASP(tfidf)": np.full(4, value)}
-    assert sum(agreement(columns)[0].counts) == 4
+    assert sum(asp_histograms(columns)[0].counts) == 4

@@ -38,6 +38,6 @@ def report(
     print(f"wrote {page} ({size:.1f} MB, one file, in {seconds:.0f} s)")
     print(f"next: open it in a browser: {page.resolve().as_uri()}")
     if against is None:
-        print(f"or hold another run against it: halation report {run} --data {data} --against RUN2 -o {out}")
+        print(f"or compare it with a second run: halation report {run} --data {data} --against RUN2 -o {out}")
     if not (run / "calibration.json").is_file():
         print(f"for calibrated probabilities in it, first: halation calibrate {run} --data {data}")

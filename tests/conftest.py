@@ -19,6 +19,15 @@ settings.load_profile("halation")
 # these start a server; `make test-services` runs them
 collect_ignore = [] if {"HALATION_MILVUS_PYTHON", "HALATION_MILVUS_MISSING"} & os.environ.keys() else ["services"]
 
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither read nor fill the user's cache of sentence embeddings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HALATION_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

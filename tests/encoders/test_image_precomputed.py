@@ -29,3 +29,11 @@ def test_features_come_out_as_they_went_in_but_in_float32() -> None:
 def test_features_of_another_width_are_refused(features: Features, says: str) -> None:
     with pytest.raises(InputError, match=says):
         Precomputed(3, 5)(features)
+
+
+def test_cells_are_averaged_into_a_coarser_grid() -> None:
+    cells = torch.arange(16.0).view(1, 16, 1).expand(2, 16, 3)
+    coarse = Precomputed(4, 3, grid=2)(Features(torch.zeros(2, 4), cells)).local
+    assert coarse is not None and coarse[0, :, 0].tolist() == [2.5, 4.5, 10.5, 12.5]
+    with pytest.raises(InputError, match="cannot be averaged into 5 × 5"):
+        Precomputed(4, 3, grid=5)(Features(torch.zeros(2, 4), cells))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from halation import InputError
 from halation.data import Tokens
-from halation.encoders import PooledWords, Vocabulary, WordsGRU
+from halation.encoders import PooledWords, Vocabulary, WordsAndSentence, WordsGRU
 from halation.encoders._text_words import drop_words
 
 VOCABULARY = Vocabulary(["two", "dogs", "run", "over", "green", "grass", "while", "cats", "sleep"])
@@ -93,3 +94,16 @@ def test_wrong_options_are_named() -> None:
         PooledWords(VOCABULARY, 4, dropout=1.0)
     with pytest.raises(InputError, match="states"):
         WordsGRU(VOCABULARY, 4, 4, local="state")  # type: ignore[arg-type]
+
+
+def test_words_and_sentence_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALATION_CACHE", str(tmp_path))
+    text = WordsAndSentence(Vocabulary(["dog", "cat"]), dim=8).eval()
+    tokens = text.tokenize(["a dog", "a cat and a dog"])
+    features = text(tokens)
+    assert features.pooled.shape == (2, 16 + 384) and features.local is not None and features.local.shape[2] == 8
+    assert tokens.sentence is not None
+    assert torch.allclose(tokens.sentence.norm(dim=1), torch.ones(2), atol=1e-3)
+    assert torch.equal(features.pooled[:, :16], text.words(tokens).pooled)
+    with pytest.raises(InputError, match="make them with this backbone's tokenize"):
+        text(Tokens(tokens.ids, tokens.mask))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from halation.encoders._sgraf import SAF, SGR, SGRAF
     from halation.encoders._text_gru import WordsGRU
     from halation.encoders._text_hub import HubText, MiniLMText
-    from halation.encoders._text_sentence import WordsAndSentence, sentence_encoder
+    from halation.encoders._text_sentence import WordsAndSentence
     from halation.encoders._text_transformer import SmallTransformer
     from halation.encoders._text_words import PooledWords
     from halation.encoders._vocabulary import Vocabulary
@@ -97,7 +97,6 @@ __all__ = [
     "on_each",
     "open_split",
     "read_about",
-    "sentence_encoder",
     "vectors_for",
     "without_gist",
 ]
@@ -162,7 +161,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "on_each": "halation.encoders._encoded",
             "open_split": "halation.encoders._encode_split",
             "read_about": "halation.encoders._run_folder",
-            "sentence_encoder": "halation.encoders._text_sentence",
             "vectors_for": "halation.encoders._words",
             "without_gist": "halation.encoders._gist",
         },

@@ -9,26 +9,20 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Features, Tokens
-from halation.encoders._sentences import SentenceCache, SentenceReader, cache_folder
 from halation.encoders._text_words import PooledWords
 from halation.encoders._vocabulary import Vocabulary
-from halation.semantics import MiniLM
+from halation.semantics import sentence_encoder
 
-__all__ = ["WordsAndSentence", "sentence_encoder"]
+__all__ = ["WordsAndSentence"]
 
 _WIDTH = 384  # of MiniLM's embeddings
-
-
-def sentence_encoder() -> SentenceCache:
-    """MiniLM (extra `pretrained`), each sentence once: what it makes of them is kept in the cache folder."""
-    return SentenceCache(cache_folder() / "all-MiniLM-L6-v2.npz", MiniLM)
 
 
 class WordsAndSentence(nn.Module):
     """`PooledWords`, and MiniLM's embedding of the caption (frozen, extra `pretrained`) beside them.
 
     tokens → pooled (B, 2·dim + 384), local (B, L, dim) the word vectors. Embeddings are computed when captions are
-    tokenized, once per text (`SentenceCache`), so that training costs what words cost.
+    tokenized, once per text (`semantics.sentence_encoder`), so that training costs what words cost.
     """
 
     def __init__(
@@ -44,12 +38,11 @@ class WordsAndSentence(nn.Module):
         self.vocabulary = vocabulary
         self.words = PooledWords(vocabulary, dim, vectors, dropout, trainable=trainable)
         self.pooled_dim, self.local_dim = self.words.pooled_dim + _WIDTH, dim
-        self._sentences: SentenceCache | SentenceReader = sentence_encoder()
+        self._sentences = sentence_encoder()
 
     def read_only(self) -> None:
         """From now on new sentences are encoded and forgotten: for searching, where the cache must not grow."""
-        if isinstance(self._sentences, SentenceCache):
-            self._sentences = SentenceReader(self._sentences)
+        self._sentences = sentence_encoder(keep=False)
 
     def tokenize(self, captions: Sequence[str]) -> Tokens:
         """Captions → numbers (B, L), and their sentence embeddings."""

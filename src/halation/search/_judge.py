@@ -13,7 +13,7 @@ from halation.calibration import Before, JudgedScores
 from halation.calibration._logistic import sigmoid
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded, LearntScalars, Model
-from halation.semantics import MiniLM, Semantics
+from halation.semantics import Semantics
 from halation.similarity import Gaussian
 from halation.training import Recipe
 
@@ -82,8 +82,7 @@ def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: P
     """
     if dataset.truth.kind != "captions":
         return None
-    encoder = MiniLM(progress) if relevance == "sentence" else None
-    corpus = Semantics.fit(dataset.captions, dataset.image_of, relevance, encoder=encoder).corpus()
+    corpus = Semantics.fit(dataset.captions, dataset.image_of, relevance, progress=progress).corpus()
     return np.asarray(corpus.matrix(progress=progress) >= threshold)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from halation.semantics._corpus import Corpus
     from halation.semantics._minilm import MiniLM
     from halation.semantics._semantics import MEAN_OF, METRICS, Semantics, caption_relevance
+    from halation.semantics._sentence_cache import sentence_encoder
     from halation.semantics._tokenizers import TOKENIZERS, Tokenizer, treebank, whitespace, words
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Semantics",
     "Tokenizer",
     "caption_relevance",
+    "sentence_encoder",
     "treebank",
     "whitespace",
     "words",
@@ -45,6 +47,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Semantics": "halation.semantics._semantics",
             "Tokenizer": "halation.semantics._tokenizers",
             "caption_relevance": "halation.semantics._semantics",
+            "sentence_encoder": "halation.semantics._sentence_cache",
             "treebank": "halation.semantics._tokenizers",
             "whitespace": "halation.semantics._tokenizers",
             "words": "halation.semantics._tokenizers",

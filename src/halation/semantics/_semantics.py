@@ -14,10 +14,10 @@ from halation.semantics._cider_d import CiderD
 from halation.semantics._corpus import Corpus
 from halation.semantics._cosine import Cosine
 from halation.semantics._mean import Mean
-from halation.semantics._minilm import MiniLM
 from halation.semantics._rouge import Rouge
 from halation.semantics._scorer import Float32, Scorer
 from halation.semantics._sentence import Encoder, Sentence
+from halation.semantics._sentence_cache import sentence_encoder
 from halation.semantics._texts import Texts
 from halation.semantics._tokenizers import Tokenizer, as_tokenizer, callable_name, treebank, words
 from halation.semantics._weights import Weights
@@ -136,12 +136,12 @@ class Semantics:
         captions: strings. image_of (n_captions,): the image of each caption, 0 … n_images − 1. references: for each
         image the captions to compare with, where they are not its own (image_of may then be None). tokenizer: a name
         of `TOKENIZERS` or a function; None = the metric's own (`words` for tfidf, else `treebank`); `sentence` uses its
-        encoder's. encoder: sentences → (n, d) for `sentence`; None = MiniLM (extra "pretrained").
+        encoder's. encoder: sentences → (n, d) for `sentence`; None = `sentence_encoder()` (extra "pretrained").
         """
         one_of(metric, METRICS, "metric")
         texts = Texts(captions, image_of, references)
         if metric == "sentence":
-            encoder = encoder or MiniLM(progress)
+            encoder = encoder or sentence_encoder(progress=progress)
             return cls(metric, callable_name(encoder), partial(_sentence, encoder), texts)
         if encoder is not None:
             raise InputError(f"an encoder is for the metric 'sentence', not for {metric!r}")

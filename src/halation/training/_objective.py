@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Batch, Dataset
-from halation.encoders import LearntScalars, Network, gather_encoded, on_each, sentence_encoder
+from halation.encoders import LearntScalars, Network, gather_encoded, on_each
 from halation.semantics import Semantics
 from halation.training._recipe import Recipe
 from halation.training._step import Step
@@ -105,6 +105,5 @@ def build_objective(recipe: Recipe, network: Network, dataset: Dataset) -> Objec
 
 def _relevance(metric: str, dataset: Dataset) -> Relevance:
     """Blocks of caption relevance, with document frequencies from this split."""
-    encoder = sentence_encoder() if metric == "sentence" else None
-    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric, encoder=encoder).corpus()
+    corpus = Semantics.fit(dataset.captions, dataset.image_of, metric).corpus()
     return lambda batch: torch.from_numpy(corpus.block(batch.images, batch.captions))

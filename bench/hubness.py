@@ -16,7 +16,6 @@ import numpy as np
 from bench.gallery import FLICKR8K, ROOT
 from bench.results import Row
 from halation.calibration import JudgedScores, ece, fit_calibrator
-from halation.calibration._fit import TOP
 from halation.data import Direction
 from halation.encoders import Model, load
 from halation.evaluation import evaluate
@@ -30,6 +29,7 @@ RUNS = Path(os.environ.get("HALATION_RUNS", ROOT / "runs"))
 MODELS = (*(f"flickr8k_infonce-seed{seed}" for seed in range(3)), "flickr8k_pcme-seed0", "flickr8k_pcmepp-seed0")
 KINDS: tuple[HubnessKind | None, ...] = (None, "csls", "dual_softmax")
 METRICS = ("R@1", "R@5", "R@10")
+TOP = 24  # hits that are calibrated
 
 
 def run() -> Iterator[Row]:
@@ -95,19 +95,19 @@ class _Trusted:
             data = model.open_dataset(folder, split)
             judgements.append(judge(model, data, near_ones(data, "cider", NEAR["cider"])))
         dev, self._test = judgements
-        self._trust = {direction: fit_calibrator(judged).trust for direction, judged in dev.items()}
+        self._calibrators = {direction: fit_calibrator(judged, top=TOP).calibrator for direction, judged in dev.items()}
 
     def ece(self, direction: Direction, order: np.ndarray) -> float:
         """Over each query with its gallery and with all that matches or may match taken out, as in the fit."""
         judged: JudgedScores = self._test[direction]
         said, was = [], []
-        for scores in (judged.scores, judged.taken_out):
+        for scores in (judged.scores, judged.without_matches):
             own = np.take_along_axis(scores, order, axis=1)  # (q, n) in the order of the hits
             matches = np.take_along_axis(judged.matches, order, axis=1)
             place = np.argsort(~np.isfinite(own), axis=1, kind="stable")[:, :TOP]  # the first that are there
             best = own.max(axis=1, keepdims=True)
             first = np.concatenate([np.take_along_axis(own, place, axis=1), best], axis=1)
-            p = self._trust[direction].probability(first, judged.gallery)[:, :-1]
+            p = self._calibrators[direction].probability(first, judged.gallery)[:, :-1]
             there = np.isfinite(first[:, :-1])
             said.append(p[there])
             was.append((np.take_along_axis(matches, place, axis=1) & (scores is judged.scores))[there])

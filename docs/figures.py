@@ -19,7 +19,7 @@ from matplotlib.patches import Ellipse, Rectangle
 
 from halation import Gaussian, metrics, similarity
 from halation._storage import publish_file
-from halation.calibration import JudgedScores, fit_abstention, trials
+from halation.calibration import AbstentionTrials, JudgedScores, fit_abstention
 from halation.data import Object, Scene, true_of
 from halation.data._scenes_draw import paint
 from halation.losses import soft_rank
@@ -198,13 +198,13 @@ def abstention() -> Figure:
     asked = places[own] + sigma * generator.normal(size=(len(own), 8))
     scores = -((asked[:, None] - places[None]) ** 2).sum(axis=2)
     judged = JudgedScores(scores, own[:, None] == np.arange(300), own, np.arange(300))
-    rule, trial = fit_abstention(judged), trials(judged)
+    rule, trial = fit_abstention(judged), AbstentionTrials.of(judged)
     evidence = rule.evidence(trial.scores, trial.gallery, trial.uncertainty)
     assert rule.threshold is not None
     figure, axes = _figure(7.6, 3.1)
     bins = np.linspace(*np.quantile(evidence, (0.02, 1.0)), 50)
     for has, colour, label in ((True, BLUE, "a match is there"), (False, ORANGE, "nothing here matches")):
-        rows = trial.against_none(alone=False)
+        rows = trial.against_none(single=False)
         rows = rows[trial.has_match[rows] == has]
         axes.hist(evidence[rows], bins, color=colour, alpha=0.55, label=label)
     axes.axvline(rule.threshold, color=INK, lw=1.5)
@@ -215,7 +215,7 @@ def abstention() -> Figure:
     _note(axes, "← “nothing here matches”", (at, 0.94 * top), (-6, 0), ha="right", fontsize=9.5)
     found = f"an answer is right {100 * rule.precision:.0f} % of the time;"
     _note(axes, found, (at, 0.83 * top), (-6, 0), ha="right", fontsize=8.5, color=MUTED)
-    share = f"{100 * rule.found:.0f} % of the queries with a match get one"
+    share = f"{100 * rule.recall:.0f} % of the queries with a match get one"
     _note(axes, share, (at, 0.75 * top), (-6, 0), ha="right", fontsize=8.5, color=MUTED)
     axes.set(xlabel="evidence that something matches (log-odds)", ylabel="queries")
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.62), fontsize=9)

@@ -24,13 +24,13 @@ def judged(images: int, seed: int) -> JudgedScores:
 
 
 def main() -> None:
-    trust = fit_calibrator(judged(300, seed=0)).trust
+    calibrator = fit_calibrator(judged(300, seed=0)).calibrator
     test = judged(300, seed=1)
 
     print("match probability of each query's three best, a few queries:")
     for row in range(4):
         best = np.argsort(-test.scores[row])[:3]
-        said = trust.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
+        said = calibrator.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
         marks = ["*" if test.matches[row, item] else " " for item in best]
         shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(said, marks, strict=True))
         print(f"  {shown}   (* it matches)")
@@ -39,15 +39,15 @@ def main() -> None:
     told = {"there": 0, "gone": 0}
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
         for kind, left in (("there", scores), ("gone", np.where(matches, -np.inf, scores))):
-            best = np.sort(left)[::-1][: trust.depth]
-            told[kind] += trust.nothing_matches(best, 300, uncertainty=float(sigma))
+            best = np.sort(left)[::-1][: calibrator.depth]
+            told[kind] += calibrator.nothing_matches(best, 300, uncertainty=float(sigma))
     n = len(test)
     gone, there = (100 * told[kind] / n for kind in ("gone", "there"))
     print(f"  said of {gone:.0f} % of the queries whose match is gone, and of {there:.0f} % of the others")
 
     inside, sizes = 0, []
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
-        rows = trust.conformal.rows(scores, float(sigma))
+        rows = calibrator.conformal.prediction_set(scores, float(sigma))
         inside, sizes = inside + bool(matches[rows].any()), [*sizes, len(rows)]
     print(f"\nsets that promise to hold the match nine times in ten: it is inside {100 * inside / n:.0f} % of them,")
     print(f"which have {np.mean(sizes):.1f} of 300 items on average")

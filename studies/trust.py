@@ -131,7 +131,7 @@ def _world(
         )
         one.probabilities, one.lines = probabilities(fitted, *first, before)
         bigger = _bigger(model, folder, parts[1], test[side]) if near and side == "t2i" else None
-        one.galleries = galleries(fitted.calibrator.calibration, first[1], bigger)
+        one.galleries = galleries(fitted.calibrator.probability_map, first[1], bigger)
         for kind, pair in judged.items():
             label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
             rows, thresholds, curves = abstaining(label, *pair, _DEPTH)
@@ -153,8 +153,8 @@ def _with_near(
     transposed = dev.direction == "t2i"
     return {
         kind: (
-            replace(dev, near=pair[0].T if transposed else pair[0]),
-            replace(test, near=pair[1].T if transposed else pair[1]),
+            replace(dev, plausible=pair[0].T if transposed else pair[0]),
+            replace(test, plausible=pair[1].T if transposed else pair[1]),
         )
         for kind, pair in near.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,14 +10,13 @@ import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation.calibration import (
-    Before,
+    AbstentionTrials,
     Calibrator,
+    CalibratorFit,
     Conformal,
-    Fitted,
     JudgedScores,
+    Nonconformity,
     ProbabilityMap,
-    Shape,
-    Trial,
     auroc,
     brier,
     brier_skill,
@@ -24,9 +24,8 @@ from halation.calibration import (
     coverage_at_precision,
     ece,
     fit_abstention,
-    trials,
+    probability_maps,
 )
-from halation.calibration._choose import VARIANTS, before_mixed
 
 __all__ = ["CANDIDATES", "Measured", "abstaining", "by_truth", "galleries", "probabilities", "sets", "words"]
 
@@ -69,7 +68,9 @@ class Measured:
         return f"{self.world}, {'text → image' if self.direction == 't2i' else 'image → text'}"
 
 
-def probabilities(fitted: Fitted, dev: JudgedScores, test: JudgedScores, before: Before) -> tuple[list[Row], list[Any]]:
+def probabilities(
+    fitted: CalibratorFit, dev: JudgedScores, test: JudgedScores, before: Callable[[FloatArray], FloatArray]
+) -> tuple[list[Row], list[Any]]:
     """Every kind of calibration, fitted on dev and measured on the test split; and two lines to plot.
 
     Intervals of the ECE resample images.
@@ -77,10 +78,9 @@ def probabilities(fitted: Fitted, dev: JudgedScores, test: JudgedScores, before:
     scores, matches = test.mixed(CANDIDATES)
     exists = np.isfinite(scores)
     labels = matches[exists]
-    by_name = {"before": before_mixed(before, test, CANDIDATES)[exists]}
-    for name, kind, relative in VARIANTS:
-        calibration = ProbabilityMap.fit(dev, kind, relative=relative, top=CANDIDATES)
-        by_name[name] = calibration(scores, test.gallery)[exists]
+    by_name = {"before": test.mixed_values(before, CANDIDATES)[exists]}
+    for name, probability_map in probability_maps(dev, top=CANDIDATES).items():
+        by_name[name] = probability_map(scores, test.gallery)[exists]
     image = np.repeat(np.tile(test.query_image, 2), exists.shape[1])[exists.ravel()]
     rows = []
     for name, p in by_name.items():
@@ -117,7 +117,7 @@ def galleries(calibration: ProbabilityMap, test: JudgedScores, bigger: JudgedSco
     for share in (20, 10, 3, 1):
         count = len(images) // share
         times = min(share, 5)
-        parts.append([test.of(generator.permutation(images)[:count]) for _ in range(times)])
+        parts.append([test.of_images(generator.permutation(images)[:count]) for _ in range(times)])
     parts += [] if bigger is None else [[bigger]]
     rows = []
     for some in parts:
@@ -139,8 +139,8 @@ def abstaining(
     A query that has a match has all of them in the gallery, or one of them alone.
     """
     chosen, areas = choose_abstention(dev, depth=top, precision=_PRECISION)
-    trial = trials(test, top)
-    out = test.matches if test.near is None else test.matches | test.near
+    trial = AbstentionTrials.of(test, top)
+    out = test.matching_or_plausible
     first: Row = {"taken out": taken_out, "removed": float(out.sum(axis=1).mean())}
     rows: list[Row] = []
     for name in areas:
@@ -152,7 +152,7 @@ def abstaining(
     evidence = chosen.evidence(trial.scores, trial.gallery, trial.uncertainty)
     thresholds, curves = [], []
     for kind, alone in _KINDS.items():
-        queries = trial.against_none(alone=alone)
+        queries = trial.against_none(single=alone)
         row = {"taken out": taken_out, "statistic": chosen.statistic, "kind": kind, "threshold": chosen.threshold}
         if chosen.threshold is not None:
             answered, right = evidence[queries] >= chosen.threshold, trial.has_match[queries]
@@ -163,14 +163,14 @@ def abstaining(
     return rows, thresholds, curves
 
 
-def _detection(evidence: FloatArray, trial: Trial) -> Row:
+def _detection(evidence: FloatArray, trial: AbstentionTrials) -> Row:
     """AUROC, and the share of the queries with a match that are answered at 90 % precision, for both kinds."""
     row: Row = {}
     for kind, alone in _KINDS.items():
-        queries = trial.against_none(alone=alone)
+        queries = trial.against_none(single=alone)
         row[f"auroc, {kind}"] = auroc(evidence[queries], trial.has_match[queries])
         covered = coverage_at_precision(evidence[queries], trial.has_match[queries], _PRECISION)
-        row[f"answered, {kind}"], row[f"found, {kind}"] = covered.answered, covered.found
+        row[f"answered, {kind}"], row[f"found, {kind}"] = covered.answered, covered.recall
     return row
 
 
@@ -181,13 +181,13 @@ def by_truth(dev: JudgedScores, test: JudgedScores, top: int) -> list[Row]:
     for low, high in _ANSWERS:
         queries = np.flatnonzero((answers >= low) & (answers <= high))
         if len(queries) > 50:
-            trial = trials(test.rows(queries), top)
+            trial = AbstentionTrials.of(test.queries(queries), top)
             figures = _detection(chosen.evidence(trial.scores, trial.gallery, trial.uncertainty), trial)
             rows.append({"low": low, "high": min(high, test.gallery), "queries": len(queries), **figures})
     return rows
 
 
-def _z_in_gallery(test: JudgedScores, trial: Trial) -> FloatArray:
+def _z_in_gallery(test: JudgedScores, trial: AbstentionTrials) -> FloatArray:
     """(best − mean)/sd of a query's scores over the whole gallery, which an index that returns few hits cannot know.
 
     Mean and sd are of the full gallery, so that they do not reveal that matches were taken out.
@@ -198,7 +198,7 @@ def _z_in_gallery(test: JudgedScores, trial: Trial) -> FloatArray:
 
 def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Row:
     """Coverage and size over image-level splits of the test split, also by fifth of uncertainty; shape from dev."""
-    shape = Shape.fit(dev, alpha)
+    shape = Nonconformity.fit(dev, alpha)
     generator = np.random.default_rng(0)
     fifth = np.zeros(len(test), dtype=np.int64)
     if test.uncertainty is not None:
@@ -207,9 +207,9 @@ def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Ro
     for _ in range(splits):
         drawn = generator.permutation(test.images)
         half = np.isin(test.query_image, drawn[: len(drawn) // 2])
-        conformal = Conformal.fit(test.asked_by(drawn[: len(drawn) // 2]), shape, alpha)
-        rest = test.asked_by(drawn[len(drawn) // 2 :])
-        inside, size, fifth_of = conformal.covered(rest), conformal.sizes(rest), fifth[~half]
+        conformal = Conformal.fit(test.queries_of(drawn[: len(drawn) // 2]), shape, alpha)
+        rest = test.queries_of(drawn[len(drawn) // 2 :])
+        inside, size, fifth_of = conformal.coverage(rest), conformal.sizes(rest), fifth[~half]
         rounds.append((inside.mean(), size.mean(), (inside > 0).mean()))
         parts.append([(inside[fifth_of == k].mean(), size[fifth_of == k].mean()) for k in range(int(fifth.max()) + 1)])
     once = Conformal.fit(dev, shape, alpha)
@@ -221,19 +221,19 @@ def sets(dev: JudgedScores, test: JudgedScores, alpha: float, splits: int) -> Ro
         "sd": float(np.std([row[0] for row in rounds])),
         "size": float(mean[1]),
         "any": float(mean[2]),
-        "from dev": float(once.covered(test).mean()),
+        "from dev": float(once.coverage(test).mean()),
         "fifths": by_fifth.tolist() if test.uncertainty is not None else [],
-        "lean": shape.lean,
+        "lean": shape.best_weight,
         "slope": shape.slope,
     }
 
 
 def words(calibrator: Calibrator, test: JudgedScores) -> list[Row]:
     """How many items answer the queries that each word describes on the test split, and how large their sets are."""
-    if calibrator.ambiguity is None or test.uncertainty is None or not calibrator.ambiguity.speaks:
+    if calibrator.ambiguity is None or test.uncertainty is None or not calibrator.ambiguity.is_informative:
         return []
     word_of = np.array([calibrator.ambiguity(float(sigma)) for sigma in test.uncertainty])
-    answers = (test.matches if test.near is None else test.matches | test.near).sum(axis=1)
+    answers = test.matching_or_plausible.sum(axis=1)
     size = calibrator.conformal.sizes(test)
     return [
         {

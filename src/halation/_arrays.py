@@ -1,4 +1,4 @@
-"""From whatever the caller has (lists, NumPy arrays, torch tensors on any device) to checked NumPy arrays.
+"""Checked NumPy arrays from lists, NumPy arrays or torch tensors on any device.
 
 Torch is never imported here: a tensor is recognised by its methods, so NumPy users never pay for torch.
 """
@@ -21,6 +21,7 @@ __all__ = [
     "as_relevance",
     "as_relevant",
     "as_scores",
+    "sigmoid",
     "to_numpy",
 ]
 
@@ -88,7 +89,7 @@ def as_relevance(relevance: Array, shape: tuple[int, int], name: str = "relevanc
 
 
 def _check_finite(matrix: FloatArray, name: str) -> None:
-    along = matrix if matrix.strides[0] >= matrix.strides[1] else matrix.T  # as it lies in memory
+    along = matrix if matrix.strides[0] >= matrix.strides[1] else matrix.T  # in the order of memory
     for start in range(0, along.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
         rows = along[start : start + 256]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -102,7 +103,7 @@ def _check_finite(matrix: FloatArray, name: str) -> None:
             row, column = column, row
         raise InputError(
             f"{name}[{row}, {column}] is {matrix[row, column]}; every score must be finite "
-            "(a model that overflowed? candidates to leave out want a very low finite score)"
+            "(did the model overflow? give candidates to leave out a very low finite score)"
         )
 
 
@@ -127,7 +128,12 @@ def as_indices(values: Array, below: int | None, what: str) -> npt.NDArray[np.in
         raise InputError(f"{what} must hold whole numbers, not {indices.dtype}")
     wrong = (indices < 0) | (indices > np.iinfo(np.int64).max if below is None else indices >= below)
     if wrong.any():
-        place = int(np.argmax(wrong))
+        position = int(np.argmax(wrong))
         among = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
-        raise InputError(f"{what}[{place}] is {indices[place]}; {among}")
+        raise InputError(f"{what}[{position}] is {indices[position]}; {among}")
     return indices.astype(np.int64)
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + e^−x), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * np.asarray(x, dtype=np.float64)))

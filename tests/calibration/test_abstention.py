@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.calibration import Abstention, JudgedScores, auroc, choose_abstention, fit_abstention, trials
+from halation.calibration import Abstention, AbstentionTrials, JudgedScores, auroc, choose_abstention, fit_abstention
 from judged_worlds import lottery, points
 
 
@@ -22,21 +22,21 @@ def test_a_trial_takes_out_all_that_matches_or_may(rng: np.random.Generator) -> 
         None,
         rng.random(judged.scores.shape) < 0.3,
     )
-    assert judged.near is not None
-    found = trials(judged, depth=4)
-    rows = [row for row in range(len(judged)) if (~(judged.matches | judged.near))[row].sum() >= 4]
+    assert judged.plausible is not None
+    found = AbstentionTrials.of(judged, depth=4)
+    rows = [row for row in range(len(judged)) if (~(judged.matches | judged.plausible))[row].sum() >= 4]
     for place, row in enumerate(rows):
         scores, own = judged.scores[row].tolist(), judged.query_image[row]
-        left = [s for s, m, n in zip(scores, judged.matches[row], judged.near[row], strict=True) if not m | n]
+        left = [s for s, m, n in zip(scores, judged.matches[row], judged.plausible[row], strict=True) if not m | n]
         arms = [scores, [*left, scores[own]], left, left]
         for arm, expected in enumerate(arms):
             np.testing.assert_array_equal(found.scores[arm * len(rows) + place], sorted(expected, reverse=True)[:4])
             assert found.query[arm * len(rows) + place] == row
     assert found.has_match.sum() == 2 * len(rows) == len(found.has_match) / 2
     for alone in (False, True):
-        rows_of_kind = found.against_none(alone=alone)
+        rows_of_kind = found.against_none(single=alone)
         assert found.has_match[rows_of_kind].mean() == 0.5
-        assert found.alone[rows_of_kind].sum() == (len(rows) if alone else 0)
+        assert found.single[rows_of_kind].sum() == (len(rows) if alone else 0)
 
 
 def test_one_match_of_several_is_left_alone(rng: np.random.Generator) -> None:
@@ -44,8 +44,8 @@ def test_one_match_of_several_is_left_alone(rng: np.random.Generator) -> None:
     matches = rng.random((40, 30)) < 0.4
     matches[:, 0] = True
     judged = JudgedScores(scores, matches, np.arange(40), np.arange(30))
-    found = trials(judged, depth=12)
-    for place, row in zip(np.flatnonzero(found.alone), found.query[found.alone], strict=True):
+    found = AbstentionTrials.of(judged, depth=12)
+    for place, row in zip(np.flatnonzero(found.single), found.query[found.single], strict=True):
         there = np.isin(scores[row], found.scores[place]) & matches[row]
         lowest = found.scores[place][-1]
         assert there.sum() <= 1  # none where the one that was left is not among the best
@@ -58,8 +58,8 @@ def test_a_single_perfect_answer_is_not_called_nothing(rng: np.random.Generator)
     near = base.scores > -2.0
     judged = JudgedScores(base.scores, base.matches, base.query_image, base.item_image, None, near)
     chosen, _ = choose_abstention(judged)
-    asked = trials(judged)
-    own = asked.against_none(alone=True)
+    asked = AbstentionTrials.of(judged)
+    own = asked.against_none(single=True)
     evidence = chosen.evidence(asked.scores, asked.gallery, asked.uncertainty)
     assert auroc(evidence[own], asked.has_match[own]) > 0.97
 
@@ -67,14 +67,14 @@ def test_a_single_perfect_answer_is_not_called_nothing(rng: np.random.Generator)
 def test_the_best_score_alone_ranks_queries_as_the_best_score_does(rng: np.random.Generator) -> None:
     judged = points(rng)
     fitted = fit_abstention(judged, depth=1)
-    asked = trials(judged, 1)
+    asked = AbstentionTrials.of(judged, 1)
     evidence = fitted.evidence(asked.scores, asked.gallery)
     assert auroc(evidence, asked.has_match) == pytest.approx(auroc(asked.scores[:, 0], asked.has_match))
 
 
 def test_a_threshold_keeps_its_precision_on_fresh_queries(rng: np.random.Generator) -> None:
     fitted, _ = choose_abstention(lottery(rng, 3000, 100, gap=4.0), precision=0.9)
-    asked = trials(lottery(rng, 3000, 100, gap=4.0))
+    asked = AbstentionTrials.of(lottery(rng, 3000, 100, gap=4.0))
     assert fitted.threshold is not None
     answered = fitted.evidence(asked.scores, asked.gallery) >= fitted.threshold
     assert asked.has_match[answered].mean() == pytest.approx(0.9, abs=0.025)
@@ -86,7 +86,7 @@ def test_in_a_bigger_gallery_the_same_score_says_less(rng: np.random.Generator) 
     assert fitted.weights["size"] < 0
     assert fitted.threshold is not None
     for gallery in (150, 3000):
-        asked = trials(lottery(rng, 1500, gallery, gap=5.0), 1)
+        asked = AbstentionTrials.of(lottery(rng, 1500, gallery, gap=5.0), 1)
         answered = fitted.evidence(asked.scores, asked.gallery) >= fitted.threshold
         assert asked.has_match[answered].mean() > 0.85, gallery
     blind = fitted.evidence(asked.scores, 800) >= fitted.threshold  # as if the gallery had stayed small
@@ -111,7 +111,7 @@ def test_scores_that_say_nothing_never_say_nothing_matches(rng: np.random.Genera
 
 def test_what_the_evidence_needs_is_asked_for(rng: np.random.Generator) -> None:
     fitted = fit_abstention(points(rng, spread=0.5), "best, mean, last and σ")
-    with pytest.raises(InputError, match="10 best scores of a query; 3 were given"):
+    with pytest.raises(InputError, match="10 best scores of a query; you passed 3"):
         fitted.evidence([[3.0, 2.0, 1.0]], 100, [0.1])
     with pytest.raises(InputError, match="uncertainty"):
         fitted.evidence([np.arange(10.0)], 100)
@@ -125,5 +125,5 @@ def test_abstention_survives_json(rng: np.random.Generator) -> None:
 
 def test_a_gallery_of_matches_alone_cannot_be_tried() -> None:
     own = np.arange(3)
-    with pytest.raises(InputError, match="leaves nothing to search"):
-        trials(JudgedScores(np.eye(3), np.ones((3, 3), dtype=np.bool_), own, own))
+    with pytest.raises(InputError, match="nothing left to search"):
+        AbstentionTrials.of(JudgedScores(np.eye(3), np.ones((3, 3), dtype=np.bool_), own, own))

@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.calibration import Ambiguity, Calibrators, Fitted, JudgedScores, fit_calibrator, reliability_plot
+from halation.calibration import Ambiguity, CalibratorFit, Calibrators, JudgedScores, fit_calibrator, reliability_plot
 from judged_worlds import points
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "calibration"
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def fitted() -> CalibratorFit:
     return fit_calibrator(points(np.random.default_rng(3), images=150, spread=0.5, noise=0.25))
 
 
 @pytest.fixture(scope="module")
-def calibrators(fitted: Fitted) -> Calibrators:
+def calibrators(fitted: CalibratorFit) -> Calibrators:
     return Calibrators(fitted.calibrator, fitted.calibrator, "abc", "150 images", ("a note",))
 
 
@@ -32,6 +34,18 @@ def test_what_was_saved_says_the_same(calibrators: Calibrators, tmp_path: Path, 
     for one, other in ((calibrators["t2i"], again["t2i"]), (calibrators["i2t"], again["i2t"])):
         np.testing.assert_array_equal(one.probability(scores, 9999), other.probability(scores, 9999))
         assert one.nothing_matches(scores, 500, 0.3) == other.nothing_matches(scores, 500, 0.3)
+
+
+def test_a_file_of_version_0_1_still_opens() -> None:
+    calibrators = Calibrators.load(GOLDEN / "calibration_0.1.json", "abc")
+    calibrator = calibrators.t2i
+    probabilities = calibrator.probability([-0.1, -0.5, -2.0], 500)
+    np.testing.assert_allclose(probabilities, [0.9990365346076766, 0.06976744186046513, 0.0009014423076923461])
+    assert calibrator.conformal.prediction_set([-0.1, -0.5, -2.0, -9.0], 0.3).tolist() == [0, 1]
+    assert calibrator.conformal.quantile == pytest.approx(0.43291649550367595)
+    assert calibrator.abstention.recall == pytest.approx(0.8555555555555555)
+    assert calibrator.ambiguity is not None and calibrator.ambiguity(0.2) == "ordinary"
+    assert calibrators.images == ("0123456789ab",)
 
 
 def test_nothing_matches_takes_what_the_caller_has(calibrators: Calibrators) -> None:
@@ -50,37 +64,43 @@ def test_nothing_matches_takes_what_the_caller_has(calibrators: Calibrators) -> 
     assert calibrator.nothing_matches([], 150) and calibrator.nothing_matches([], 0)
 
 
-def test_the_first_few_hold_a_match_as_often_as_promised(fitted: Fitted) -> None:
+def test_the_first_few_hold_a_match_as_often_as_promised(fitted: CalibratorFit) -> None:
     calibrator = fitted.calibrator
     asked = points(np.random.default_rng(4), images=150, spread=0.5, noise=0.25)
     assert asked.uncertainty is not None
     held = []
     for scores, matches, sigma in zip(asked.scores, asked.matches, asked.uncertainty, strict=True):
         order = np.argsort(-scores)
-        within = calibrator.within(scores[order], asked.gallery, sigma)
-        assert within is not None and within == len(calibrator.conformal.rows(scores, sigma))
+        within = calibrator.match_within(scores[order], asked.gallery, sigma)
+        assert within is not None and within == len(calibrator.conformal.prediction_set(scores, sigma))
         held.append(matches[order[:within]].any())
     assert np.mean(held) > 0.85
-    assert calibrator.within(scores[order][:within], asked.gallery, sigma) is None  # it may go on
-    assert calibrator.within([], asked.gallery, sigma) is None
+    assert calibrator.match_within(scores[order][:within], asked.gallery, sigma) is None  # it may go on
+    assert calibrator.match_within([], asked.gallery, sigma) is None
     leaning = replace(
-        calibrator, conformal=replace(calibrator.conformal, shape=replace(calibrator.conformal.shape, lean=1.0))
+        calibrator,
+        conformal=replace(
+            calibrator.conformal, nonconformity=replace(calibrator.conformal.nonconformity, best_weight=1.0)
+        ),
     )
-    assert leaning.within(scores[order], 151, sigma) is None is leaning.within(scores[order], 150)
-    assert "fitted among 150 items, and it does not hold among 151" in str(leaning.no_promise(151))
-    assert leaning.no_promise(150) is None
+    assert leaning.match_within(scores[order], 151, sigma) is None is leaning.match_within(scores[order], 150)
+    assert "fitted among 150 items, and it does not hold among 151" in str(leaning.no_guarantee(151))
+    assert leaning.no_guarantee(150) is None
     flat = replace(
-        calibrator, conformal=replace(calibrator.conformal, shape=replace(calibrator.conformal.shape, lean=0.0))
+        calibrator,
+        conformal=replace(
+            calibrator.conformal, nonconformity=replace(calibrator.conformal.nonconformity, best_weight=0.0)
+        ),
     )
-    assert flat.no_promise(151) is None
-    assert flat.within(scores[order], 151, sigma) is not None
+    assert flat.no_guarantee(151) is None
+    assert flat.match_within(scores[order], 151, sigma) is not None
 
 
-def test_a_trust_knows_whether_it_can_tell(calibrators: Calibrators) -> None:
+def test_a_calibrator_knows_whether_it_can_abstain(calibrators: Calibrators) -> None:
     calibrator = calibrators.t2i
-    assert calibrator.can_tell() and calibrator.can_tell(3) and calibrator.can_tell(10, 0.3)
+    assert calibrator.can_abstain() and calibrator.can_abstain(3) and calibrator.can_abstain(10, 0.3)
     blunt = replace(calibrator, abstention=replace(calibrator.abstention, threshold=None))
-    assert not blunt.can_tell() and not blunt.can_tell(10, 0.3) and blunt.can_tell(3)  # by the best alone
+    assert not blunt.can_abstain() and not blunt.can_abstain(10, 0.3) and blunt.can_abstain(3)  # by the best alone
     assert not blunt.nothing_matches(np.linspace(-60, -70, 10), 150, 0.6)
 
 
@@ -112,7 +132,7 @@ def test_half_a_file_is_refused(calibrators: Calibrators, tmp_path: Path) -> Non
 
 
 def test_too_few_images_are_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(InputError, match="12 images to calibrate on are too few"):
+    with pytest.raises(InputError, match="12 images are too few to calibrate on"):
         fit_calibrator(points(rng, images=12))
 
 
@@ -120,7 +140,7 @@ def test_a_query_without_a_match_is_refused(rng: np.random.Generator) -> None:
     judged = points(rng, images=30)
     with pytest.raises(InputError, match="every query needs a match"):
         replace(judged, matches=np.zeros_like(judged.matches))
-    with pytest.raises(InputError, match="does not fit the scores"):
+    with pytest.raises(InputError, match=r"matches has shape \(90, 29\), which does not fit"):
         JudgedScores(judged.scores, judged.matches[:, 1:], judged.query_image, judged.item_image)
 
 
@@ -136,7 +156,7 @@ def test_the_words_are_those_of_the_quartiles(rng: np.random.Generator) -> None:
 def test_the_words_turn_round_where_sigma_does(rng: np.random.Generator) -> None:
     sigma = rng.random(500)
     ambiguity = Ambiguity.fit(sigma, breadth=np.round(10 * (1 - sigma)))
-    assert ambiguity is not None and ambiguity.agreement is not None and ambiguity.agreement < -0.9
+    assert ambiguity is not None and ambiguity.correlation is not None and ambiguity.correlation < -0.9
     assert (ambiguity(0.01), ambiguity(0.5), ambiguity(0.99)) == ("broad", "ordinary", "specific")
 
 
@@ -149,8 +169,8 @@ def test_there_is_no_word_where_sigma_says_nothing(rng: np.random.Generator) -> 
         Ambiguity.fit([0.1, np.nan])
 
 
-def test_the_reliability_plot_is_a_picture(fitted: Fitted, tmp_path: Path) -> None:
+def test_the_reliability_plot_is_a_picture(fitted: CalibratorFit, tmp_path: Path) -> None:
     choice = fitted.choice
     path = tmp_path / "reliability.png"
-    reliability_plot([("one", [(choice.name, choice.said[choice.name], choice.was)])], path)
+    reliability_plot([("one", [(choice.name, choice.predicted[choice.name], choice.observed)])], path)
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halation import InputError
-from halation.calibration import Isotonic, JudgedScores, Platt, ProbabilityMap, brier, choose, ece
+from halation.calibration import Isotonic, JudgedScores, Platt, ProbabilityMap, brier, ece
+from halation.calibration._fit import choose_map
 from judged_worlds import lottery, points
 
 GAP = 2.0
@@ -43,8 +44,8 @@ def test_a_bigger_gallery_is_the_smaller_prior_where_matches_stay_as_many() -> N
 def test_the_response_is_one_where_matches_stay_and_less_where_they_grow(rng: np.random.Generator) -> None:
     stay = ProbabilityMap.fit(lottery(rng, 2000, 480, gap=3.0), top=12)
     grow = ProbabilityMap.fit(lottery(rng, 1000, 480, rate=0.02, gap=3.0), top=12)
-    assert stay.response == pytest.approx(1, abs=0.12)
-    assert grow.response < 0.7
+    assert stay.gallery_exponent == pytest.approx(1, abs=0.12)
+    assert grow.gallery_exponent < 0.7
     for gallery in (120, 1920):
         scores, matches = lottery(rng, 600, gallery, rate=0.02, gap=3.0).mixed(12)
         with_it, without = (ece(grow(scores, size).ravel(), matches.ravel()) for size in (gallery, None))
@@ -86,7 +87,7 @@ def test_a_known_share_of_queries_without_a_match_is_corrected_exactly(rng: np.r
 def test_the_best_is_believed_less_where_nothing_matches(rng: np.random.Generator, variant: str) -> None:
     taught, asked = points(rng, images=200, noise=0.15), points(rng, images=200, noise=0.15)
     chosen = variant == "chosen"
-    fitted = choose(taught).calibration if chosen else ProbabilityMap.fit(taught, variant, relative=True)  # type: ignore[arg-type]
+    fitted = choose_map(taught).probability_map if chosen else ProbabilityMap.fit(taught, variant, relative=True)  # type: ignore[arg-type]
     scores, matches = asked.mixed(10)
     said = fitted(scores, asked.gallery)
     there, none = said[: len(asked), 0], said[len(asked) :, 0]
@@ -99,11 +100,11 @@ def test_the_mixture_takes_out_all_that_may_match() -> None:
     own = np.arange(3)
     scores = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
     near = np.array([[False, True, False], [False, False, False], [True, True, False]])
-    judged = JudgedScores(scores, np.eye(3, dtype=bool), own, own, near=near)
+    judged = JudgedScores(scores, np.eye(3, dtype=bool), own, own, plausible=near)
     best, matches = judged.mixed(2)
     assert best[3:].tolist() == [[1.0, -np.inf], [3.0, 1.0], [-np.inf, -np.inf]]
     assert matches[:3].tolist() == [[True, False], [False, True], [False, False]] and not matches[3:].any()
-    assert judged.mixed_rate == pytest.approx(3 / (9 + 3))
+    assert judged.mixed_match_rate == pytest.approx(3 / (9 + 3))
 
 
 def test_leaning_on_the_best_helps_where_queries_differ(rng: np.random.Generator) -> None:
@@ -113,25 +114,25 @@ def test_leaning_on_the_best_helps_where_queries_differ(rng: np.random.Generator
     relative = ProbabilityMap.fit(moved, relative=True)
     scores, matches = moved.mixed(10)
     labels = matches.ravel()
-    assert relative.lean > 0.8
+    assert relative.best_weight > 0.8
     assert brier(relative(scores).ravel(), labels) < 0.9 * brier(ProbabilityMap.fit(moved)(scores).ravel(), labels)
-    assert choose(moved).calibration.lean > 0.8
-    assert choose(plain).figures[0].skill > 0
+    assert choose_map(moved).probability_map.best_weight > 0.8
+    assert choose_map(plain).qualities[0].skill > 0
 
 
 def test_what_is_chosen_has_the_smallest_held_out_brier(rng: np.random.Generator) -> None:
-    choice = choose(points(rng), before=lambda scores: np.clip(1 + scores / 40, 0, 1))
-    figures = {row.name: row for row in choice.figures}
+    choice = choose_map(points(rng), before=lambda scores: np.clip(1 + scores / 40, 0, 1))
+    figures = {row.name: row for row in choice.qualities}
     assert figures["before"].ece > figures[choice.name].ece
-    least = min(row.brier for row in choice.figures)
-    spread = choice.was.mean() * (1 - choice.was.mean())
+    least = min(row.brier for row in choice.qualities)
+    spread = choice.observed.mean() * (1 - choice.observed.mean())
     assert figures[choice.name].brier <= least + 3 * 0.001 * spread
-    for name, said in choice.said.items():
-        assert figures[name].brier == pytest.approx(brier(said, choice.was))
+    for name, said in choice.predicted.items():
+        assert figures[name].brier == pytest.approx(brier(said, choice.observed))
 
 
 def test_places_without_a_candidate_have_no_probability() -> None:
-    calibration = ProbabilityMap(Platt(1.0, 0.0), "t2i", 10, 1.0, 10, lean=0.5)
+    calibration = ProbabilityMap(Platt(1.0, 0.0), "t2i", 10, 1.0, 10, best_weight=0.5)
     p = calibration([[0.5, -np.inf, np.nan], [0.5, 0.2, -np.inf]])
     assert (p[0] > 0).tolist() == [True, False, False]
     assert p[1, 0] == p[0, 0] == calibration(0.5) == calibration([0.5])[0]

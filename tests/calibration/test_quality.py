@@ -17,8 +17,8 @@ from halation.calibration import (
     coverage_at_precision,
     ece,
     reliability,
-    top_candidates,
 )
+from halation.calibration._judged_scores import best_first
 
 LABELLED = st.lists(st.tuples(st.integers(-20, 20).map(float), st.booleans()), min_size=4, max_size=80).filter(
     lambda pairs: len({y for _, y in pairs}) == 2
@@ -39,8 +39,8 @@ def test_bins_are_scikit_learns_quantile_bins(rng: np.random.Generator) -> None:
     p, y = rng.random(1500), rng.random(1500) < 0.3
     was, said = calibration_curve(y, p, n_bins=15, strategy="quantile")
     bins = reliability(p, y, bins=15)
-    np.testing.assert_allclose(bins.said, said, atol=1e-3)
-    np.testing.assert_allclose(bins.was, was, atol=0.011)  # an item at a border
+    np.testing.assert_allclose(bins.predicted, said, atol=1e-3)
+    np.testing.assert_allclose(bins.observed, was, atol=0.011)  # an item at a border
     assert (bins.size == 100).all()
 
 
@@ -101,21 +101,22 @@ def test_coverage_is_that_of_the_lowest_threshold_that_is_precise_enough(
         return
     assert found.threshold == good[0]
     assert found.answered == pytest.approx((x >= good[0]).mean())
-    assert found.found == pytest.approx(y[x >= good[0]].sum() / y.sum())
+    assert found.recall == pytest.approx(y[x >= good[0]].sum() / y.sum())
     precisions, recalls, _ = precision_recall_curve(y, x)
-    assert found.found == pytest.approx(recalls[:-1][precisions[:-1] >= precision].max())
+    assert found.recall == pytest.approx(recalls[:-1][precisions[:-1] >= precision].max())
 
 
 @given(st.integers(1, 6), st.integers(1, 7), st.integers(1, 9), st.integers(0, 10**6))
 def test_candidates_are_the_best_of_a_sorted_list(q: int, n: int, top: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores, matches = rng.integers(0, 4, (q, n)).astype(float), rng.random((q, n)) < 0.5
-    found = top_candidates(scores, matches, top)
+    order = best_first(scores, top, matches)
+    best = np.take_along_axis(scores, order, axis=1), np.take_along_axis(matches, order, axis=1)
     expected = []
     for row in range(q):  # ties never help: among equal scores what does not match comes first
         ranked = sorted(range(n), key=lambda k: (-scores[row, k], bool(matches[row, k])))
-        expected += [(scores[row, k], bool(matches[row, k]), row) for k in ranked[:top]]
-    assert list(zip(found.scores.tolist(), found.is_match.tolist(), found.query.tolist(), strict=True)) == expected
+        expected += [(scores[row, k], bool(matches[row, k])) for k in ranked[:top]]
+    assert list(zip(best[0].ravel().tolist(), best[1].ravel().tolist(), strict=True)) == expected
 
 
 def test_wrong_numbers_are_named() -> None:
@@ -126,6 +127,6 @@ def test_wrong_numbers_are_named() -> None:
     with pytest.raises(InputError, match=r"precision is 1\.5"):
         coverage_at_precision([0.1, 0.2], [0, 1], 1.5)
     with pytest.raises(InputError, match="top is 0"):
-        top_candidates([[1.0]], [[True]], 0)
+        best_first(np.array([[1.0]]), 0)
     with pytest.raises(InputError, match="bins is 0"):
         ece([0.5], [1], bins=0)

@@ -183,8 +183,8 @@ def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
         assert explained.about_probability == "as a hit among 30 pictures"
     search.close()
     for lean in (0.0, 0.5):  # scores as they are, and scores relative to the query's best
-        calibration = replace(calibrators.t2i.calibration, lean=lean)
-        replace(calibrators, t2i=replace(calibrators.t2i, calibration=calibration)).save(run / "calibration.json")
+        calibration = replace(calibrators.t2i.probability_map, best_weight=lean)
+        replace(calibrators, t2i=replace(calibrators.t2i, probability_map=calibration)).save(run / "calibration.json")
         explained = explain(run, photo, "red")
         if lean:
             assert explained.probability is None and "best hit" in explained.about_probability

@@ -75,11 +75,11 @@ def test_calibrating_prints_a_table_and_writes_what_search_reads(
     assert "early stopping looked at all images" in told and "cider ≥ 0.1" in told
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
     read = Calibrators.load(run / "calibration.json", fingerprint(run))
-    assert read.t2i.calibration.gallery == 60 and read.i2t.calibration.gallery == 180
-    assert read.t2i.calibration.direction == "t2i" and read.i2t.calibration.direction == "i2t"
+    assert read.t2i.probability_map.gallery == 60 and read.i2t.probability_map.gallery == 180
+    assert read.t2i.probability_map.direction == "t2i" and read.i2t.probability_map.direction == "i2t"
     p = read.t2i.probability(np.linspace(-1, -3, 10), 60)
     assert ((p > 0) & (p < 1)).all() and (np.diff(p) <= 0).all()
-    figures = {row.name: row for row in read.t2i.figures}
+    figures = {row.name: row for row in read.t2i.qualities}
     assert len(figures) == 5 and figures[read.t2i.chosen].ece < 0.1
 
 
@@ -124,7 +124,7 @@ def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
     np.testing.assert_array_equal(judged["i2t"].scores, scores)
     np.testing.assert_array_equal(judged["t2i"].scores, scores.T)
     np.testing.assert_array_equal(judged["t2i"].matches, dataset.truth.positives("t2i"))
-    np.testing.assert_array_equal(judged["t2i"].near, expected.T)
+    np.testing.assert_array_equal(judged["t2i"].plausible, expected.T)
     assert judged["t2i"].uncertainty is not None and len(judged["t2i"].uncertainty) == 180
 
 
@@ -218,7 +218,7 @@ def test_mistakes_are_named_in_a_line(
 def test_too_few_images_are_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = write_world(tmp_path, {"train": 20, "dev": 8, "test": 8})
     assert halation("calibrate", run, "--data", few) == 2
-    assert "8 images to calibrate on are too few" in capsys.readouterr().err
+    assert "8 images are too few to calibrate on" in capsys.readouterr().err
 
 
 def test_the_study_measures_both_worlds_and_keeps_no_caption(

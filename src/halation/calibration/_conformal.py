@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,32 +11,32 @@ from scipy.optimize import minimize_scalar
 
 from halation._arrays import Array, FloatArray, IntArray, to_numpy
 from halation._errors import InputError
-from halation.calibration._judged import JudgedScores
+from halation.calibration._judged_scores import JudgedScores
 
-__all__ = ["Conformal", "Shape", "weighted_quantile"]
+__all__ = ["Conformal", "Nonconformity", "weighted_quantile"]
 
-_LEANS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_CLIP = 3.0  # standard deviations of ln σ: beyond them a set grows no more
+_BEST_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_CLIP = 3.0  # standard deviations of ln σ beyond which a set grows no more
 
 
 @dataclass(frozen=True)
-class Shape:
-    """How badly an item fits a query: nonconformity = lean · best − score − slope · x.
+class Nonconformity:
+    """How badly an item fits a query: best_weight · best − score − slope · x.
 
-    best    the query's best score: a set reaches as far below it as the best itself is good
+    best    the query's best score
     x       ln σ of the query, standardised and cut at ±3; with slope > 0 uncertain queries get larger sets
 
-    Fit it on other images than the threshold of `Conformal`, and the sets keep their guarantee.
+    Fit it on other images than the quantile of `Conformal`, so that the sets keep their guarantee.
     """
 
-    lean: float = 1.0
+    best_weight: float = 1.0
     slope: float = 0.0
     centre: float = 0.0
     scale: float = 1.0
 
     @classmethod
-    def fit(cls, judged: JudgedScores, alpha: float = 0.1) -> Shape:
-        """The lean with the smallest sets, where for each lean the slope makes coverage alike for every uncertainty.
+    def fit(cls, judged: JudgedScores, alpha: float = 0.1) -> Nonconformity:
+        """The weight that gives the smallest sets, each with the slope that makes coverage equal for every σ.
 
         The slope is that of a linear quantile regression of the matches' nonconformity on x at the level 1 − α.
         """
@@ -48,105 +48,116 @@ class Shape:
         best = judged.scores.max(axis=1).astype(np.float64)
         query, item = np.nonzero(judged.matches)
         weights = match_weights(judged)[query]
-        found: list[tuple[float, Shape]] = []
-        for lean in _LEANS:
-            misfit = lean * best[query] - judged.scores[query, item]
+        fitted: list[tuple[float, Nonconformity]] = []
+        for best_weight in _BEST_WEIGHTS:
+            misfit = best_weight * best[query] - judged.scores[query, item]
             slope = _slope(x[query], misfit, weights, 1 - alpha) if x.any() else 0.0
-            reach = weighted_quantile(misfit - slope * x[query], weights, (1 - alpha) * weights.sum())
-            size = np.mean(judged.scores >= (lean * best - slope * x - reach)[:, None])
-            found.append((float(size), cls(lean, slope, centre, scale if scale > 0 else 1.0)))
-        return min(found, key=lambda row: row[0])[1]
+            quantile = weighted_quantile(misfit - slope * x[query], weights, (1 - alpha) * weights.sum())
+            size = np.mean(judged.scores >= (best_weight * best - slope * x - quantile)[:, None])
+            fitted.append((float(size), cls(best_weight, slope, centre, scale if scale > 0 else 1.0)))
+        return min(fitted, key=lambda pair: pair[0])[1]
 
-    def allowance(self, best: FloatArray, uncertainty: FloatArray | None) -> FloatArray:
-        """lean · best − slope · x of each query, (q,): what an item's score is held against."""
-        allowed = self.lean * np.asarray(best, dtype=np.float64)
+    def offset(self, best: FloatArray, uncertainty: FloatArray | None) -> FloatArray:
+        """best_weight · best − slope · x of each query, (q,): nonconformity is this minus the item's score."""
+        values = self.best_weight * np.asarray(best, dtype=np.float64)
         if self.slope == 0:
-            return allowed
+            return values
         if uncertainty is None or not (np.asarray(uncertainty) > 0).all():
-            raise InputError("these sets were fitted with the query's uncertainty; give it")
+            raise InputError("these sets were fitted with the query's uncertainty; pass uncertainty=")
         x = (np.log(np.asarray(uncertainty, dtype=np.float64)) - self.centre) / self.scale
-        return np.asarray(allowed - self.slope * np.clip(x, -_CLIP, _CLIP))
+        return np.asarray(values - self.slope * np.clip(x, -_CLIP, _CLIP))
 
 
 @dataclass(frozen=True)
 class Conformal:
-    """Sets that hold a match with probability at least 1 − α: items whose score ≥ lean · best − slope · x − reach.
+    """Sets that hold a match with probability 1 − α: items whose score ≥ best_weight · best − slope · x − quantile.
 
     "A match" is one drawn at random from the query's matches; the set then holds at least one with at least that
     probability. The probability is over queries drawn as those of the fit were, with such a gallery (marginal
-    coverage): not for every single query. `reach` is the finite-sample quantile of the matches' nonconformity in which
-    every image counts alike, its queries alike within it and their matches alike within them, and one more image, the
-    unseen one, counts as infinitely bad: ⌈(K + 1)(1 − α)⌉ of K where each image has one query with one match. (Split
-    conformal prediction; by groups as Lee, Barber and Willett, 2023.)
+    coverage), not for every single query. `quantile` is the finite-sample quantile of the matches' nonconformity in
+    which every image counts equally, its queries equally within it and their matches equally within them, and one more
+    image, the unseen one, counts as infinitely bad: ⌈(K + 1)(1 − α)⌉ of K where each image has one query with one
+    match. (Split conformal prediction; by groups as Lee, Barber and Willett, 2023.)
 
-    >>> own = np.arange(4)
-    >>> scores = np.eye(4) + 0.1
-    >>> conformal = Conformal.fit(JudgedScores(scores, np.eye(4, dtype=bool), own, own), Shape(), alpha=0.2)
-    >>> conformal.rows([0.3, 0.9, 0.1]).tolist()
+    >>> image = np.arange(4)
+    >>> judged = JudgedScores(np.eye(4) + 0.1, np.eye(4, dtype=bool), image, image)
+    >>> conformal = Conformal.fit(judged, Nonconformity(), alpha=0.2)
+    >>> conformal.prediction_set([0.3, 0.9, 0.1]).tolist()
     [1]
     """
 
-    shape: Shape
+    nonconformity: Nonconformity
     alpha: float
-    reach: float
+    quantile: float
     images: int
     gallery: int
 
     @classmethod
-    def fit(cls, judged: JudgedScores, shape: Shape, alpha: float = 0.1) -> Conformal:
-        """The reach, from images that the shape was not fitted on."""
+    def fit(cls, judged: JudgedScores, nonconformity: Nonconformity, alpha: float = 0.1) -> Conformal:
+        """The sets for this nonconformity, from images that it was not fitted on."""
         if not 0 < alpha < 1:
             raise InputError(f"alpha is {alpha}; it must be above 0 and below 1")
         query, item = np.nonzero(judged.matches)
-        allowed = shape.allowance(judged.scores.max(axis=1), judged.uncertainty)
-        misfit = allowed[query] - judged.scores[query, item]
+        offset = nonconformity.offset(judged.scores.max(axis=1), judged.uncertainty)
+        misfit = offset[query] - judged.scores[query, item]
         groups = len(judged.images)
         weights = match_weights(judged)[query] / (groups + 1)
-        return cls(shape, alpha, weighted_quantile(misfit, weights, 1 - alpha), groups, judged.gallery)
+        quantile = weighted_quantile(misfit, weights, 1 - alpha)
+        return cls(nonconformity, alpha, quantile, groups, judged.gallery)
 
     def bounds(self, best: Array, uncertainty: Array | None = None) -> FloatArray:
-        """The least score inside the set, for each query's best score (q,); −inf: everything."""
+        """The lowest score inside the set, for each query's best score (q,); −inf: every item is inside."""
         sigma = None if uncertainty is None else to_numpy(uncertainty)
-        allowed = self.shape.allowance(to_numpy(best), sigma)
-        return allowed - self.reach - 1e-12 * (1 + np.abs(allowed))  # the match that made the reach is inside it
+        offset = self.nonconformity.offset(to_numpy(best), sigma)
+        return offset - self.quantile - 1e-12 * (1 + np.abs(offset))  # the match that set the quantile is inside
 
-    def rows(self, scores: Array, uncertainty: float | None = None) -> IntArray:
+    def prediction_set(self, scores: Array, uncertainty: float | None = None) -> IntArray:
         """The items of one query's set, best first, from its scores (n,): all of the gallery's, or the best of them.
 
-        Where all the scores given are inside, a gallery that goes on may hold more.
+        Where all the scores you pass are inside, the rest of the gallery may hold more.
         """
         values = to_numpy(scores).astype(np.float64)
         if values.ndim != 1 or not len(values):
-            raise InputError(f"the scores of one query are a list, not of shape {values.shape}")
+            raise InputError(f"scores must be those of one query (n,), not an array of shape {values.shape}")
         bound = self.bounds(values.max()[None], None if uncertainty is None else [uncertainty])[0]
         order = np.argsort(-values, kind="stable")
         return np.asarray(order[values[order] >= bound])
 
     def sizes(self, judged: JudgedScores) -> IntArray:
-        """How large the set of each query is, (q,)."""
+        """The number of items in the set of each query, (q,)."""
         bound = self.bounds(judged.scores.max(axis=1), judged.uncertainty)
         return np.asarray((judged.scores >= bound[:, None]).sum(axis=1))
 
-    def covered(self, judged: JudgedScores) -> FloatArray:
+    def coverage(self, judged: JudgedScores) -> FloatArray:
         """The share of each query's matches inside its set, (q,): the mean is the coverage of a random match."""
         bound = self.bounds(judged.scores.max(axis=1), judged.uncertainty)
         inside = (judged.scores >= bound[:, None]) & judged.matches
         return np.asarray(inside.sum(axis=1) / judged.matches.sum(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """For `json.dump`; an infinite reach is null."""
-        return {**asdict(self), "reach": self.reach if np.isfinite(self.reach) else None}
+        """A document for `json.dump`; an infinite quantile is null."""
+        shape = self.nonconformity
+        return {
+            "shape": {
+                "lean": shape.best_weight, "slope": shape.slope, "centre": shape.centre, "scale": shape.scale,
+            },
+            "alpha": self.alpha,
+            "reach": self.quantile if np.isfinite(self.quantile) else None,
+            "images": self.images,
+            "gallery": self.gallery,
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Conformal:
-        """What `to_json` gave."""
-        shape = Shape(**{name: float(value) for name, value in document["shape"].items()})
-        reach = float("inf") if document["reach"] is None else float(document["reach"])
-        return cls(shape, float(document["alpha"]), reach, int(document["images"]), int(document["gallery"]))
+        """The sets that `to_json` wrote."""
+        shape = document["shape"]
+        nonconformity = Nonconformity(*(float(shape[name]) for name in ("lean", "slope", "centre", "scale")))
+        quantile = float("inf") if document["reach"] is None else float(document["reach"])
+        return cls(nonconformity, float(document["alpha"]), quantile, int(document["images"]), int(document["gallery"]))
 
 
 def match_weights(judged: JudgedScores) -> FloatArray:
-    """(q,): what each match of a query weighs, so that every image weighs 1 in all."""
+    """The weight of each match of a query, (q,), such that every image weighs 1 in all."""
     _, group, size = np.unique(judged.query_image, return_inverse=True, return_counts=True)
     return np.asarray(1 / (size[group] * judged.matches.sum(axis=1)))
 
@@ -159,12 +170,12 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
     """
     order = np.argsort(values, kind="stable")
     running = np.cumsum(weights[order])
-    place = int(np.searchsorted(running, level * (1 - 1e-12)))
-    return float(values[order[place]]) if place < len(order) else float("inf")
+    index = int(np.searchsorted(running, level * (1 - 1e-12)))
+    return float(values[order[index]]) if index < len(order) else float("inf")
 
 
 def _slope(x: FloatArray, values: FloatArray, weights: FloatArray, level: float) -> float:
-    """Slope of the linear quantile regression of values on x: the pinball loss is convex in it."""
+    """The slope of the linear quantile regression of values on x: the pinball loss is convex in it."""
 
     def loss(slope: float) -> float:
         rest = values - slope * x

@@ -1,20 +1,15 @@
-"""Logistic regression of a few features by Newton's method: what Platt scaling and abstention stand on."""
+"""Logistic regression of a few features by Newton's method, for Platt scaling and abstention."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from halation._arrays import FloatArray
+from halation._arrays import FloatArray, sigmoid
 
-__all__ = ["fit_logistic", "log_odds", "sigmoid", "smoothed"]
+__all__ = ["fit_logistic", "log_odds", "smoothed"]
 
-_RIDGE = 1e-9  # per row: enough for a unique answer where two features say the same
+_RIDGE = 1e-9  # per row: enough for a unique answer where two features are equal
 _STEPS = 100
-
-
-def sigmoid(x: FloatArray) -> FloatArray:
-    """1 / (1 + e^−x), without overflow."""
-    return 0.5 * (1 + np.tanh(0.5 * np.asarray(x, dtype=np.float64)))
 
 
 def log_odds(p: FloatArray | float) -> FloatArray:
@@ -48,9 +43,9 @@ def fit_logistic(features: FloatArray, targets: FloatArray) -> FloatArray:
     loss = _loss(design, targets, weights, penalty)
     for _ in range(_STEPS):
         p = sigmoid(design @ weights)
-        slope = design.T @ (p - targets) + penalty * weights
-        bend = (design * (p * (1 - p))[:, None]).T @ design + np.diag(penalty)
-        step = np.linalg.solve(bend, slope)
+        gradient = design.T @ (p - targets) + penalty * weights
+        hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(penalty)
+        step = np.linalg.solve(hessian, gradient)
         size = 1.0
         while size > 1e-6 and (new := _loss(design, targets, weights - size * step, penalty)) > loss:
             size /= 2

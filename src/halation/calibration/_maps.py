@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from halation._arrays import Array, BoolArray, FloatArray, to_numpy
+from halation._arrays import Array, BoolArray, FloatArray, sigmoid, to_numpy
 from halation._errors import InputError
-from halation.calibration._logistic import fit_logistic, log_odds, sigmoid, smoothed
+from halation.calibration._logistic import fit_logistic, log_odds, smoothed
 
 __all__ = ["Isotonic", "Platt", "as_pairs", "map_from_json"]
 
@@ -21,7 +21,7 @@ class Platt:
     """p = σ(slope · score + offset), slope ≥ 0.
 
     Platt, 1999: maximum likelihood with slightly smoothed labels. Where bigger scores match less often, the slope is 0
-    and every score gets the base rate: a calibration never turns a ranking round.
+    and every score gets the base rate: calibration never reverses a ranking.
 
     >>> platt = Platt.fit([0.1, 0.4, 0.5, 0.9], [False, False, True, True])
     >>> platt([0.2, 0.8]).round(2)
@@ -33,7 +33,7 @@ class Platt:
 
     @classmethod
     def fit(cls, scores: Array, is_match: Array) -> Platt:
-        """scores (n,), is_match (n,) of yes and no."""
+        """The sigmoid fitted to scores (n,) and is_match (n,) of yes and no."""
         values, labels = as_pairs(scores, is_match)
         targets = smoothed(labels.astype(np.float64))
         slope, offset = fit_logistic(values[:, None], targets)
@@ -50,12 +50,12 @@ class Platt:
         return sigmoid(self.log_odds(to_numpy(scores)))
 
     def to_json(self) -> dict[str, Any]:
-        """For `json.dump`."""
+        """A document for `json.dump`."""
         return {"kind": "platt", "slope": self.slope, "offset": self.offset}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Platt:
-        """What `to_json` gave."""
+        """The sigmoid that `to_json` wrote."""
         return cls(float(document["slope"]), float(document["offset"]))
 
 
@@ -75,15 +75,18 @@ class Isotonic:
 
     @classmethod
     def fit(cls, scores: Array, is_match: Array) -> Isotonic:
-        """scores (n,), is_match (n,) of yes and no; equal scores count as one, with their share of matches."""
+        """The step function fitted to scores (n,) and is_match (n,) of yes and no.
+
+        Equal scores count as one, with their share of matches.
+        """
         values, labels = as_pairs(scores, is_match)
-        distinct, place = np.unique(values, return_inverse=True)
-        count = np.bincount(place)
-        share = np.bincount(place, labels) / count
+        distinct, level = np.unique(values, return_inverse=True)
+        count = np.bincount(level)
+        share = np.bincount(level, labels) / count
         steps = isotonic_regression(share, weights=count).x
         least = 1 / (len(values) + 2)
         steps = np.clip(steps, least, 1 - least)
-        bends = np.ones(len(steps), dtype=np.bool_)  # the inside of a level says nothing new
+        bends = np.ones(len(steps), dtype=np.bool_)  # interpolation gives the inside of a level
         bends[1:-1] = (steps[1:-1] != steps[:-2]) | (steps[1:-1] != steps[2:])
         return cls(tuple(distinct[bends].tolist()), tuple(steps[bends].tolist()))
 
@@ -96,17 +99,17 @@ class Isotonic:
         return np.asarray(np.interp(to_numpy(scores), self.scores, self.probabilities))
 
     def to_json(self) -> dict[str, Any]:
-        """For `json.dump`."""
+        """A document for `json.dump`."""
         return {"kind": "isotonic", "scores": list(self.scores), "probabilities": list(self.probabilities)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Isotonic:
-        """What `to_json` gave."""
+        """The step function that `to_json` wrote."""
         return cls(tuple(map(float, document["scores"])), tuple(map(float, document["probabilities"])))
 
 
 def map_from_json(document: Mapping[str, Any]) -> Platt | Isotonic:
-    """Either kind."""
+    """The map, of either kind, that `to_json` wrote."""
     return Platt.from_json(document) if document["kind"] == "platt" else Isotonic.from_json(document)
 
 
@@ -116,12 +119,12 @@ def as_pairs(values: Array, labels: Array, what: str = "scores") -> tuple[FloatA
     if numbers.ndim != 1 or numbers.shape != marks.shape:
         raise InputError(f"{what} {numbers.shape} and matches {marks.shape} must be two lists of one length")
     if not np.isfinite(numbers).all():
-        place = int(np.argmax(~np.isfinite(numbers)))
-        raise InputError(f"{what}[{place}] is {numbers[place]}; every number must be finite")
+        index = int(np.argmax(~np.isfinite(numbers)))
+        raise InputError(f"{what}[{index}] is {numbers[index]}; every number must be finite")
     if not np.isin(marks, (0, 1)).all():
         raise InputError("matches must be true or false")
     marks = marks.astype(np.bool_)
     if not marks.any() or marks.all():
         missing = "match" if not marks.any() else "non-match"
-        raise InputError(f"there is not a single {missing} among {len(marks):,}; both are needed to learn from")
+        raise InputError(f"there is not a single {missing} among {len(marks):,}; both are needed for a fit")
     return numbers, marks

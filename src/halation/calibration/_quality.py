@@ -1,30 +1,51 @@
-"""How good are probabilities? Expected calibration error, Brier score and its skill."""
+"""How good are probabilities? Calibration error, Brier score, ROC area, coverage at a precision, and a plot."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from halation._arrays import Array, BoolArray, FloatArray, IntArray, to_numpy
 from halation._errors import InputError
+from halation._storage import publish_file
+from halation.calibration._maps import as_pairs
 
-__all__ = ["Reliability", "brier", "brier_skill", "ece", "reliability"]
+__all__ = [
+    "Coverage",
+    "Panel",
+    "Reliability",
+    "auroc",
+    "brier",
+    "brier_skill",
+    "coverage_at_precision",
+    "ece",
+    "reliability",
+    "reliability_plot",
+]
+
+Panel = tuple[str, Sequence[tuple[str, FloatArray, BoolArray]]]
+"""A title, and (name, probabilities, matches) of each line."""
+
+_COLOURS = ("#b04a4a", "#2f6f9f", "#5a8f4e", "#8a6bb0")
 
 
 class Reliability(NamedTuple):
-    """Bins of equal mass from the least to the most probable: what was said, what was so, how many."""
+    """Bins of about equal size, from the lowest to the highest probability."""
 
-    said: FloatArray  # (bins,) mean probability
-    was: FloatArray  # (bins,) share of matches
-    size: IntArray  # (bins,)
+    predicted: FloatArray  # (bins,) mean probability
+    observed: FloatArray  # (bins,) share of matches
+    size: IntArray  # (bins,) number of predictions
 
 
 def reliability(probabilities: Array, is_match: Array, bins: int = 15) -> Reliability:
-    """Predictions in bins of about equal mass. Equal probabilities stay together, whatever order they come in.
+    """Predicted and observed match rates in bins of about equal size. Equal probabilities stay in one bin.
 
     >>> reliability([0.1, 0.1, 0.8, 0.8], [0, 0, 1, 0], bins=2)
-    Reliability(said=array([0.1, 0.8]), was=array([0. , 0.5]), size=array([2, 2]))
+    Reliability(predicted=array([0.1, 0.8]), observed=array([0. , 0.5]), size=array([2, 2]))
     """
     p, y = _checked(probabilities, is_match)
     if bins < 1:
@@ -36,7 +57,7 @@ def reliability(probabilities: Array, is_match: Array, bins: int = 15) -> Reliab
 
 
 def _bins(ends: IntArray, bins: int) -> IntArray:
-    """The bin of each level of probability, (levels,); `ends` says how many predictions there are up to each.
+    """The bin of each level of probability, (levels,); `ends` counts the predictions up to each level.
 
     A bin takes levels until it has its share of what is left, and no less than its share of the whole.
     """
@@ -52,15 +73,15 @@ def _bins(ends: IntArray, bins: int) -> IntArray:
 
 
 def ece(probabilities: Array, is_match: Array, bins: int = 15) -> float:
-    """Expected calibration error, Σ_b n_b/n · |mean probability − share of matches|, over bins of equal mass.
+    """Expected calibration error, Σ_b n_b/n · |mean probability − share of matches|, over bins of equal size.
 
-    Equal mass, since over candidates most probabilities are small: bins of equal width would look at a handful.
+    Equal size, because most candidates have small probabilities: bins of equal width would measure a handful.
 
     >>> ece([0.1, 0.1, 0.8, 0.8], [0, 0, 1, 0], bins=2)
     0.2
     """
-    bins_ = reliability(probabilities, is_match, bins)
-    return float((bins_.size * np.abs(bins_.said - bins_.was)).sum() / bins_.size.sum())
+    curve = reliability(probabilities, is_match, bins)
+    return float((curve.size * np.abs(curve.predicted - curve.observed)).sum() / curve.size.sum())
 
 
 def brier(probabilities: Array, is_match: Array) -> float:
@@ -74,16 +95,97 @@ def brier(probabilities: Array, is_match: Array) -> float:
 
 
 def brier_skill(probabilities: Array, is_match: Array) -> float:
-    """1 − Brier/Brier of the base rate: 1 is perfect, 0 as good as always saying the share of matches, below 0 worse.
+    """1 − Brier/Brier of the base rate: 1 is perfect, 0 is as good as always predicting the base rate.
 
     >>> brier_skill([0.25, 0.75], [False, True])
     0.75
     """
     p, y = _checked(probabilities, is_match)
-    blind = float(np.var(y))
-    if blind == 0:
-        raise InputError("all or none of the candidates match: no skill can be measured")
-    return 1 - brier(p, y) / blind
+    base = float(np.var(y))
+    if base == 0:
+        raise InputError("all or none of the candidates match, so no skill can be measured")
+    return 1 - brier(p, y) / base
+
+
+class Coverage(NamedTuple):
+    """What is answered when everything from `threshold` on is.
+
+    threshold   None where no threshold reaches the precision
+    precision   share of the answered that are right to be
+    answered    share of all that is answered
+    recall      share of those that should be answered and are
+    """
+
+    threshold: float | None
+    precision: float
+    answered: float
+    recall: float
+
+
+def auroc(values: Array, labels: Array) -> float:
+    """The probability that a random yes has a bigger value than a random no, ties counting half (Mann-Whitney).
+
+    >>> auroc([0.9, 0.4, 0.4, 0.1], [True, True, False, False])
+    0.875
+    """
+    x, y = as_pairs(values, labels, "values")
+    yes = int(y.sum())
+    above = rankdata(x)[y].sum() - yes * (yes + 1) / 2
+    return float(above / (yes * (len(y) - yes)))
+
+
+def coverage_at_precision(values: Array, labels: Array, precision: float = 0.9) -> Coverage:
+    """The lowest threshold at which at least `precision` of the answered are yes, and what it covers.
+
+    >>> coverage_at_precision([0.9, 0.8, 0.6, 0.4, 0.1], [1, 1, 0, 1, 0], precision=0.75)
+    Coverage(threshold=0.4, precision=0.75, answered=0.8, recall=1.0)
+    """
+    if not 0 < precision <= 1:
+        raise InputError(f"precision is {precision}; it must be above 0 and at most 1")
+    x, y = as_pairs(values, labels, "values")
+    order = np.argsort(-x, kind="stable")
+    x, right = x[order], np.cumsum(y[order])
+    last = np.append(x[1:] != x[:-1], True)  # a threshold takes all equal values or none
+    share = right / np.arange(1, len(x) + 1)
+    precise = np.flatnonzero(last & (share >= precision))
+    if not len(precise):
+        return Coverage(None, float("nan"), 0.0, 0.0)
+    end = int(precise[-1])
+    return Coverage(float(x[end]), float(share[end]), (end + 1) / len(x), float(right[end] / right[-1]))
+
+
+def reliability_plot(panels: Sequence[Panel], path: str | os.PathLike[str], bins: int = 15) -> None:
+    """Write a PNG with a reliability diagram per panel; a calibrated model is on the diagonal.
+
+    Below each diagram is a histogram of the probabilities. Axes end where the probabilities of the panel end, because
+    most candidates have small ones.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6 * len(panels), 5.2), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(2, len(panels), squeeze=False, height_ratios=[4, 1])
+    for column, (title, lines) in enumerate(panels):
+        axes, below = grid[0, column], grid[1, column]
+        curves = [(name, reliability(p, y, bins), ece(p, y, bins), p) for name, p, y in lines]
+        highest = max(float(max(curve.predicted.max(), curve.observed.max())) for _, curve, _, _ in curves)
+        end = min(1.0, 1.08 * highest)
+        axes.plot([0, end], [0, end], color="0.6", linewidth=1, linestyle="--")
+        edges = np.linspace(0, end, 31)
+        for colour, (name, curve, error, p) in zip(_COLOURS, curves, strict=False):
+            label = f"{name}, ECE {error:.3f}"
+            axes.plot(curve.predicted, curve.observed, "o-", color=colour, markersize=4, label=label)
+            share, _ = np.histogram(np.minimum(p, end), edges)
+            below.stairs(share / len(p), edges, color=colour, linewidth=1.4)
+        axes.set(title=title, xlim=(0, end), ylim=(0, end), ylabel="share that matched" if not column else None)
+        axes.legend(frameon=False, loc="upper left", fontsize=9)
+        below.set(xlim=(0, end), xlabel="predicted probability", yscale="log")
+        below.set_ylabel("candidates" if not column else "")
+        for part in (axes, below):
+            part.grid(alpha=0.25)
+    with publish_file(path) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def _checked(probabilities: Array, is_match: Array) -> tuple[FloatArray, BoolArray]:

@@ -58,18 +58,18 @@ def report(found: Calibrated, top: int) -> str:
 
     calibrators = found.calibrators
     blocks = ["\n".join([f"calibrated on {calibrators.data}", *(f"  {note}" for note in calibrators.notes)])]
-    for title, trust in (("text → image", calibrators.t2i), ("image → text", calibrators.i2t)):
+    for title, calibrator in (("text → image", calibrators.t2i), ("image → text", calibrators.i2t)):
         rows = [
             [
-                f"{row.name}{' *' if row.name == trust.chosen else ''}",
+                f"{row.name}{' *' if row.name == calibrator.chosen else ''}",
                 f"{row.ece:.4f}",
                 f"{row.brier:.4f}",
                 f"{100 * row.skill:.1f} %",
             ]
-            for row in trust.figures
+            for row in calibrator.qualities
         ]
-        why = found.fitted[trust.calibration.direction].choice.why
-        notes = [f"* chosen: {why}", *_lines(trust)]
+        why = found.fitted[calibrator.probability_map.direction].choice.reason
+        notes = [f"* chosen: {why}", *_lines(calibrator)]
         heading = f"{title}: match probability of each query's {top} best, on images held out"
         header = ["", "ECE", "Brier", "skill over the base rate"]
         blocks.append(_table.text(header, rows, title=heading, notes=notes))
@@ -77,32 +77,35 @@ def report(found: Calibrated, top: int) -> str:
     return "\n\n".join(blocks)
 
 
-def _lines(trust: Calibrator) -> list[str]:
-    calibration, abstention, conformal = trust.calibration, trust.abstention, trust.conformal
+def _lines(calibrator: Calibrator) -> list[str]:
+    calibration, abstention, conformal = calibrator.probability_map, calibrator.abstention, calibrator.conformal
     rate = f"{calibration.positives:.1f} match on average (base rate {100 * calibration.base_rate:.2f} %)"
-    power = f"odds fall with the power {calibration.response:.2f} of a gallery's size"
-    areas = f"AUROC {trust.areas[abstention.statistic]:.3f} (best score alone {trust.areas['best score']:.3f})"
+    power = f"odds fall with the power {calibration.gallery_exponent:.2f} of a gallery's size"
+    areas = (
+        f"AUROC {calibrator.aurocs[abstention.statistic]:.3f} (best score alone {calibrator.aurocs['best score']:.3f})"
+    )
     sure = f"{100 * abstention.precision:.0f} %"
-    told = f"; at {sure} precision {100 * abstention.found:.0f} % of the queries with a match are answered"
+    told = f"; at {sure} precision {100 * abstention.recall:.0f} % of the queries with a match are answered"
     if abstention.threshold is None:
         told = f"; no threshold is right {sure} of the time, so it is never said"
-    bound = (
-        f"score ≥ {conformal.shape.lean:g} · best − {conformal.reach:.3g} {-conformal.shape.slope:+.2g} · x, x: ln σ"
-    )
+    shape = conformal.nonconformity
+    bound = f"score ≥ {shape.best_weight:g} · best − {conformal.quantile:.3g} {-shape.slope:+.2g} · x, x: ln σ"
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
         "half of the queries have all that matches taken out of the gallery, in the fit and in these figures",
         f"nothing matches: by {abstention.statistic}, {areas}{told}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
-        _words(trust.ambiguity),
+        _words(calibrator.ambiguity),
     ]
 
 
 def _words(ambiguity: Ambiguity | None) -> str:
     if ambiguity is None:
         return "no σ, so no word for a query's ambiguity"
-    measured = "" if ambiguity.agreement is None else f" (σ against how many items answer: {ambiguity.agreement:.2f})"
-    if not ambiguity.speaks:
+    measured = (
+        "" if ambiguity.correlation is None else f" (σ against how many items answer: {ambiguity.correlation:.2f})"
+    )
+    if not ambiguity.is_informative:
         return f"σ says nothing about how much a query covers{measured}: no word for it"
-    low, high = ("broad", "specific") if (ambiguity.agreement or 0) < 0 else ("specific", "broad")
+    low, high = ("broad", "specific") if (ambiguity.correlation or 0) < 0 else ("specific", "broad")
     return f"{low}: σ ≤ {ambiguity.low:.3g}; {high}: σ > {ambiguity.high:.3g}{measured}"

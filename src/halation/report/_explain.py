@@ -249,10 +249,10 @@ class Explainer:
             top = max([score, *(hit.score for hit in best)])
             found = calibrator.probability([top, score], gallery)[1]
             return Chance(float(found), f"as a hit among {gallery:,} pictures")
-        if calibrator.calibration.lean > 0:
+        if calibrator.probability_map.best_weight > 0:
             return Chance(None, _RELATIVE)
         return Chance(
-            float(calibrator.probability([score])[0]), f"as a hit among {calibrator.calibration.gallery:,} pictures"
+            float(calibrator.probability([score])[0]), f"as a hit among {calibrator.probability_map.gallery:,} pictures"
         )
 
     def _joined(self, image: Encoded, said: Encoded) -> JoinedScore | None:

@@ -8,8 +8,6 @@ from halation._arrays import BoolArray, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.calibration import Calibrators, JudgedScores, ece, reliability
-from halation.calibration._choose import before_mixed
-from halation.calibration._fit import TOP
 from halation.data import Dataset, Direction
 from halation.encoders import Model, RunFiles
 from halation.report._facts import Missing, ReliabilityFacts, ReliabilityLine
@@ -40,14 +38,14 @@ def reliabilities(
 
 
 def _reliability(asked: JudgedScores, model: Model, calibrators: Calibrators | Missing, seen: str) -> ReliabilityFacts:
-    calibration = None if isinstance(calibrators, Missing) else calibrators[asked.direction].calibration
-    top = TOP if calibration is None else calibration.top
-    scores, matches = asked.mixed(top)
+    calibrator = None if isinstance(calibrators, Missing) else calibrators[asked.direction]
+    scores, matches = asked.mixed() if calibrator is None else asked.mixed(calibrator.top)
+    top = scores.shape[1]
     there = np.isfinite(scores)
     words, before = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
-    lines = [_line("uncalibrated", before_mixed(before, asked, top)[there], matches[there])]
-    if calibration is not None:
-        lines.append(_line("calibrated", calibration(scores, asked.gallery)[there], matches[there]))
+    lines = [_line("uncalibrated", asked.mixed_values(before, top)[there], matches[there])]
+    if calibrator is not None:
+        lines.append(_line("calibrated", calibrator.probability(scores, asked.gallery)[there], matches[there]))
     note = (
         f"Measured on the {top} best candidates of {len(asked):,} queries, once in the whole gallery and once without "
         f"its matches. Uncalibrated: {words}."
@@ -71,7 +69,7 @@ def _seen(calibrators: Calibrators, dataset: Dataset) -> str:
 
 def _line(name: str, predicted: FloatArray, matched: BoolArray) -> ReliabilityLine:
     bins = reliability(predicted, matched)
-    return ReliabilityLine(name, tuple(bins.said.tolist()), tuple(bins.was.tolist()), ece(predicted, matched))
+    return ReliabilityLine(name, tuple(bins.predicted.tolist()), tuple(bins.observed.tolist()), ece(predicted, matched))
 
 
 def _trusts(model: Model) -> Calibrators | Missing:

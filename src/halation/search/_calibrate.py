@@ -10,8 +10,7 @@ import numpy as np
 
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
-from halation.calibration import Ambiguity, Calibrators, Fitted, fit_calibrator, reliability_plot
-from halation.calibration._fit import TOP
+from halation.calibration import Ambiguity, CalibratorFit, Calibrators, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction
 from halation.encoders import Model, RunFiles, load
 from halation.search._judge import NEAR, judge, naive, near_ones
@@ -30,7 +29,7 @@ class Calibrated:
     """What `calibrate_run` found: what a run keeps, and what it was chosen by."""
 
     calibrators: Calibrators
-    fitted: dict[Direction, Fitted]
+    fitted: dict[Direction, CalibratorFit]
     before: str  # what one would have said without calibration
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -38,7 +37,9 @@ class Calibrated:
         panels = []
         for direction, title in _TITLES.items():
             choice = self.fitted[direction].choice
-            panels.append((title, [(name, choice.said[name], choice.was) for name in ("before", choice.name)]))
+            panels.append(
+                (title, [(name, choice.predicted[name], choice.observed) for name in ("before", choice.name)])
+            )
         reliability_plot(panels, path)
 
 
@@ -47,7 +48,7 @@ def calibrate_run(
     data: str | os.PathLike[str],
     *,
     split: str | None = None,
-    top: int = TOP,
+    top: int = 24,
     precision: float = 0.9,
     alpha: float = 0.1,
     relevance: str = "cider",
@@ -74,7 +75,7 @@ def calibrate_run(
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
     before, function = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
     judged = judge(model, dataset, close, progress=progress)
-    fitted: dict[Direction, Fitted] = {}
+    fitted: dict[Direction, CalibratorFit] = {}
     for done, (direction, own) in enumerate(judged.items()):
         progress("calibrating", done, 2)
         fitted[direction] = fit_calibrator(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
@@ -92,7 +93,7 @@ def calibrate_run(
     return found
 
 
-def _by_what_is_typed(fitted: Fitted, model: Model, dataset: Dataset, seed: int) -> Fitted:
+def _by_what_is_typed(fitted: CalibratorFit, model: Model, dataset: Dataset, seed: int) -> CalibratorFit:
     """The same with words for σ from short and long queries: annotated captions alone hardly differ in breadth."""
     texts, covers = typed(dataset.captions, dataset.image_of, seed=seed)
     if len(texts) < _FEWEST:

@@ -26,4 +26,4 @@ def read_calibrators(run: Path, mark: str | None = None) -> tuple[Calibrators | 
         calibrators = Calibrators.load(path, mark or fingerprint(run))
     except InputError as error:
         return None, [f"there are no probabilities: {error.render(lambda file: file.name)}"]
-    return calibrators, [] if calibrators.t2i.can_tell() else [CANNOT_TELL]
+    return calibrators, [] if calibrators.t2i.can_abstain() else [CANNOT_TELL]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from halation._arrays import BoolArray, FloatArray
+from halation._arrays import BoolArray, FloatArray, sigmoid
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.calibration import Before, JudgedScores
-from halation.calibration._logistic import sigmoid
+from halation.calibration import JudgedScores
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded, LearntScalars, Model
 from halation.semantics import Semantics
@@ -37,7 +37,7 @@ def judge(
     images, captions = model.encode_dataset(dataset, progress=progress)
     scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
     if not np.isfinite(scores).all():
-        raise InputError(f"{model.folder} gives scores that are no numbers; it cannot be calibrated")
+        raise InputError(f"{model.folder} gives scores that are not finite; it cannot be calibrated")
     sides: tuple[tuple[Direction, Encoded], ...] = (("t2i", captions), ("i2t", images))
     return {direction: judged(direction, scores, dataset, encoded, near) for direction, encoded in sides}
 
@@ -86,7 +86,7 @@ def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: P
     return np.asarray(corpus.matrix(progress=progress) >= threshold)
 
 
-def naive(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Before]:
+def naive(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Callable[[FloatArray], FloatArray]]:
     """What one would have called a probability without calibration, in words and as a function of scores (q, n).
 
     The match probability of the loss the model was trained with, at the scale and shift it has learnt (the recipe's

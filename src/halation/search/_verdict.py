@@ -46,12 +46,12 @@ def judged(
     best_first = sorted(scores, reverse=True)
     fitted = [float(p) for p in calibrator.probability(scores, gallery)[: calibrator.top]]
     nothing = calibrator.nothing_matches(best_first, gallery, uncertainty)
-    within = None if reordered else calibrator.within(best_first, gallery, uncertainty)
-    silent = None if nothing else _REORDERED if reordered else calibrator.no_promise(gallery)
+    within = None if reordered else calibrator.match_within(best_first, gallery, uncertainty)
+    silent = None if nothing else _REORDERED if reordered else calibrator.no_guarantee(gallery)
     below = f"probabilities were calibrated on the {calibrator.top} best hits; those below have none"
     notes = [
         below if min(shown, len(scores)) > calibrator.top else None,
-        None if calibrator.can_tell(len(scores), uncertainty) else CANNOT_TELL,
+        None if calibrator.can_abstain(len(scores), uncertainty) else CANNOT_TELL,
         calibrator.note(gallery),
         silent,
     ]

@@ -25,7 +25,7 @@ Client = Callable[..., Any]
 """The fixture `client` of tests/serve: settings in, a test client out."""
 
 TOKEN = "a token of some length"
-_NOTE = "a note on all answers, of /home/ann/run"
+_NOTE = "a note on all answers"
 _EMPTY = {"a", "an", "and", "at", "in", "is", "it", "of", "on", "one", "that", "the", "there", "to", "with"}
 
 

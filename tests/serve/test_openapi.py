@@ -28,7 +28,7 @@ def test_every_endpoint_is_described_with_its_limits(client: Client) -> None:
             assert operation["description"]
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
-                    assert response["content"]["application/json"]["schema"]["$ref"].endswith("/Problem")
+                    assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorMessage")
 
 
 def test_schemathesis_finds_no_error_of_ours(server: Server) -> None:

@@ -198,7 +198,7 @@ def test_show_more_adds_to_what_is_there(opened: Open) -> None:
 def test_errors_are_said_in_words_and_the_page_recovers(opened: Open) -> None:
     page = opened()
     page.locator("#file").set_input_files({"name": "notes.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
-    expect(page.get_by_role("alert").filter(has_text="This is no picture that can be read")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="This is not a picture that can be read")).to_be_visible()
     page.get_by_role("button", name="Clear the search").click()
     expect(page.get_by_role("alert").filter(has_text="no picture")).to_be_hidden()
 

@@ -77,7 +77,7 @@ def _finite(value: float, option: str) -> float:
 
 def _greet(token: str | None) -> Any:
     def ready(address: str, app: Any) -> None:
-        told = app.state.live.current.about
+        told = app.state.index.current.about
         parts = [f"{told[side]:,} {side}" for side in ("images", "captions") if told.get(side)] or ["an empty index"]
         trust = "probabilities calibrated" if told.get("calibrated") else "no calibration: no probabilities"
         print_line(f"serving {' and '.join(parts)} ({trust})")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -58,11 +59,11 @@ class Connection:
             except Exception as error:  # pymilvus lets through what grpc, protobuf and its own checks raise
                 reason = " ".join(str(error).split())[:300]
                 if not _is_temporary(error):
-                    raise InputError(f"Milvus at {without_password(self.uri)} would not {what}: {reason}") from None
+                    raise InputError(f"Milvus at {self.label} would not {what}: {reason}") from None
                 self.close()
                 if time.monotonic() > until:
                     raise BackendUnavailable(
-                        f"Milvus at {without_password(self.uri)} did not {what} within {self.patience:g} s ({reason}); "
+                        f"Milvus at {self.label} did not {what} within {self.patience:g} s ({reason}); "
                         "nothing is lost: do the same again when it is back"
                     ) from None
             time.sleep(wait)
@@ -79,6 +80,11 @@ class Connection:
                 self.prepare(client)
             self._client = client
         return self._client
+
+    @property
+    def label(self) -> str:
+        """Its address for messages, without a password; of a local file the last name, as messages may travel."""
+        return without_password(self.uri) if "://" in self.uri else Path(self.uri).name
 
     @property
     def seconds(self) -> float:
@@ -101,7 +107,7 @@ class Collection:
 
     def __init__(self, call: Connection, name: str) -> None:
         self.call, self.name = call, name
-        self._where = f"the collection {name} of Milvus at {without_password(call.uri)}"
+        self._where = f"the collection {name} of Milvus at {call.label}"
         self._written = -math.inf  # when, by this process
 
     def create(self, width: int, *, replace: bool) -> None:

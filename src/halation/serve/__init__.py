@@ -1,4 +1,4 @@
-"""Search over HTTP and in a browser: `create_app` for a server of one's own, `serve` to run one."""
+"""Search over HTTP and in a browser: `create_app` makes an application for your own server, `serve` runs one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _get, __dir__ = lazy(
         "serve": "halation.serve._run",
     },
 )
-_EXTRA = ("fastapi", "h11", "pydantic", "python_multipart", "starlette", "uvicorn")
+_EXTRA = ("fastapi", "h11", "prometheus_client", "pydantic", "python_multipart", "starlette", "uvicorn")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import logging
 import math
 import time
+from collections import OrderedDict
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from halation.serve._rates import Rates, client_key
-from halation.serve._refusals import Refusal, refused
+from halation.serve._refusals import Refusal, refusal_response
 from halation.serve._server_metrics import ServerMetrics
 from halation.serve._settings import ServeSettings, is_loopback
 from halation.serve._workers import ClientGone
@@ -28,6 +30,7 @@ __all__ = ["COOKIE", "Gate", "same_secret", "session_value"]
 COOKIE = "halation_session"
 _OPEN = ("/", "/health", "/session", "/openapi.json")  # without a token: nothing here comes from the index
 _EXPENSIVE = ("/search", "/search/image", "/session")  # these take from the searches' bucket
+_CLIENTS = 10_000  # remembered at once; the one not seen for longest is forgotten first
 _CHEAPER = 20  # times as many requests of other kinds: an answer shows dozens of pictures
 _log = logging.getLogger("halation.serve")
 
@@ -50,17 +53,47 @@ def session_value(token: str) -> str:
     return hmac.new(token.encode(), b"halation session", hashlib.sha256).hexdigest()
 
 
+class RateLimiter:
+    """Token buckets: `rate` a second on average, `burst` at once; rate 0 lets everything through.
+
+    >>> now = [0.0]
+    >>> rates = RateLimiter(rate=2.0, burst=2, clock=lambda: now[0])
+    >>> [rates.wait("a"), rates.wait("a"), rates.wait("a"), rates.wait("b")]
+    [0.0, 0.0, 0.5, 0.0]
+    >>> now[0] = 0.5
+    >>> rates.wait("a")
+    0.0
+    """
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rate, self.burst, self._clock = rate, float(burst), clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, when
+
+    def wait(self, client: str) -> float:
+        """Take a token: 0.0 where there was one, otherwise the seconds until there is (and none is taken)."""
+        if not self.rate:
+            return 0.0
+        now = self._clock()
+        left, before = self._buckets.pop(client, (self.burst, now))
+        left = min(self.burst, left + (now - before) * self.rate)
+        allowed = left >= 1.0
+        self._buckets[client] = (left - 1.0 if allowed else left, now)
+        if len(self._buckets) > _CLIENTS:
+            self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1.0 - left) / self.rate
+
+
 class Gate:
     """Host, origin, rate, token, size and time of every request; headers, errors and counts of every answer."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, observed: ServerMetrics) -> None:
-        self.app, self.settings, self.observed = app, settings, observed
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: ServerMetrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
         known = settings.allowed_hosts
         # None: whatever name leads here; asked for a token, a page of somebody else gets nothing by it
         self.names = {name.lower() for name in known} if known or is_loopback(settings.host) else None
-        self.searches = Rates(settings.rate, settings.burst)
-        self.explanations = Rates(settings.explain_rate, settings.explain_burst)
-        self.others = Rates(settings.rate * _CHEAPER, settings.burst * _CHEAPER)
+        self.searches = RateLimiter(settings.rate, settings.burst)
+        self.explanations = RateLimiter(settings.explain_rate, settings.explain_burst)
+        self.others = RateLimiter(settings.rate * _CHEAPER, settings.burst * _CHEAPER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -86,18 +119,18 @@ class Gate:
             _keep_encoded_ids(scope)
             await self.app(scope, receive, send_with_headers)
         except Refusal as refusal:
-            await refused(refusal, self.observed)(scope, receive, send_with_headers)
+            await refusal_response(refusal, self.metrics)(scope, receive, send_with_headers)
         except ClientGone:
             status = 499  # nginx's number for it; nobody reads it but the metrics
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
             if status == 0:
                 message = "the server made a mistake; it is in its log, and other requests are not affected"
-                await refused(Refusal(500, message, "bug"), self.observed)(scope, receive, send_with_headers)
+                await refusal_response(Refusal(500, message, "bug"), self.metrics)(scope, receive, send_with_headers)
         finally:
             route = getattr(scope.get("route"), "path", "other")  # the template: an id would make a label each
-            self.observed.requests.add(route, _known_method(scope["method"]), str(status))
-            self.observed.seconds.add(time.perf_counter() - began, route)
+            self.metrics.requests.labels(route, _known_method(scope["method"]), str(status)).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - began)
 
     def _limit(self, path: str) -> int:
         return self.settings.max_upload if path == "/search/image" else self.settings.max_body
@@ -128,7 +161,7 @@ class Gate:
 
     def _check_rate(self, scope: Scope, path: str) -> None:
         rates, what = self._bucket(path)
-        seconds = rates.wait(client_key(scope["client"][0] if scope.get("client") else ""))
+        seconds = rates.wait(_client_key(scope["client"][0] if scope.get("client") else ""))
         if seconds:
             raise Refusal(
                 429,
@@ -138,7 +171,7 @@ class Gate:
                 {"retry-after": str(math.ceil(seconds))},
             )
 
-    def _bucket(self, path: str) -> tuple[Rates, str]:
+    def _bucket(self, path: str) -> tuple[RateLimiter, str]:
         """What a path takes from, and what that is counted in."""
         if path == "/explain":
             return self.explanations, "explanations"
@@ -160,6 +193,22 @@ class Gate:
             "token",
             {"www-authenticate": "Bearer"},
         )
+
+
+def _client_key(address: str) -> str:
+    """Who counts as one client: an IPv4 address, or the /64 network an IPv6 address can pick from at will.
+
+    >>> _client_key("10.0.0.7"), _client_key("2001:db8:1:2:3:4:5:6"), _client_key("testclient")
+    ('10.0.0.7', '2001:db8:1:2::', 'testclient')
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped else str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
 
 
 def same_secret(given: str, wanted: str) -> bool:

@@ -1,4 +1,4 @@
-"""Pictures that come in and pictures that go out: decoded within limits, shrunk, never taken at their name's word."""
+"""Pictures that come in and pictures that go out: decoded within limits, whatever their name says, and shrunk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from io import BytesIO
 
+from fastapi import Request, Response
 from PIL import Image, ImageOps
 
 from halation._errors import InputError
 from halation.serve._refusals import Refusal
 
-__all__ = ["Rendered", "Thumbnails", "decode", "original"]
+__all__ = ["Content", "Thumbnails", "decode", "original"]
 
 # what browsers show as it is; a file is one of these if its content says so, whatever its name
 _SHOWN = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -24,8 +25,8 @@ _SMALL = 200_000  # bytes: a file of a thumbnail's size and fewer bytes is its o
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A picture ready to send."""
+class Content:
+    """A file ready to send."""
 
     body: bytes
     media_type: str
@@ -34,16 +35,23 @@ class Rendered:
     def etag(self) -> str:
         return f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"'
 
+    def response(self, request: Request, cache_control: str) -> Response:
+        """The answer that sends it, or 304 where the client has it already."""
+        headers = {"etag": self.etag, "cache-control": cache_control}
+        if self.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(self.body, media_type=self.media_type, headers=headers)
+
 
 def decode(data: bytes, max_pixels: int) -> Image.Image:
     """An upload as an upright RGB picture; its size is looked at before its pixels are.
 
-    One of more than 16 million pixels is made a half, a third, … of its size, so that it waits in 48 MB and not in 150.
+    One of more than 16 million pixels is reduced by a whole factor, so that it waits in 48 MB and not in 150.
 
     >>> decode(b"not a picture", 100)
     Traceback (most recent call last):
     ...
-    halation.serve._refusals.Refusal: this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file
+    halation.serve._refusals.Refusal: this is not a picture that can be read; send a JPEG, PNG, ...
     """
     return _reduced(_whole(data, max_pixels))
 
@@ -61,46 +69,46 @@ def _whole(data: bytes, max_pixels: int) -> Image.Image:
     return _read(data, max_pixels)
 
 
-def original(data: bytes, max_pixels: int) -> Rendered:
+def original(data: bytes, max_pixels: int) -> Content:
     """A file as it is where browsers can show it, otherwise as PNG."""
     with _opened(data) as image:
         kind = image.format or ""
     if kind in _SHOWN:
-        return Rendered(data, _SHOWN[kind])
+        return Content(data, _SHOWN[kind])
     out = BytesIO()
     _whole(data, max_pixels).save(out, "PNG")
-    return Rendered(out.getvalue(), "image/png")
+    return Content(out.getvalue(), "image/png")
 
 
 class Thumbnails:
-    """Small pictures, the last used ones kept in memory, at most `capacity` bytes of them."""
+    """Small pictures; those used last are kept in memory, at most `capacity` bytes of them."""
 
     def __init__(self, side: int, capacity: int, max_pixels: int) -> None:
         self.side, self.capacity, self.max_pixels = side, capacity, max_pixels
-        self._kept: OrderedDict[bytes, Rendered] = OrderedDict()
+        self._kept: OrderedDict[bytes, Content] = OrderedDict()
         self._bytes, self._lock = 0, threading.Lock()
 
-    def of(self, data: bytes) -> tuple[Rendered, bool]:
-        """The thumbnail of a file's content, and whether it was there already."""
+    def of(self, data: bytes) -> tuple[Content, bool]:
+        """The thumbnail of a file's content, and whether it came from memory."""
         key = hashlib.blake2b(data, digest_size=16).digest()  # by content: a replaced file has a new thumbnail
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key], True
-        made = self._made(data)
+        thumbnail = self._make(data)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = made
-                self._bytes += len(made.body)
+                self._kept[key] = thumbnail
+                self._bytes += len(thumbnail.body)
             while self._bytes > self.capacity and self._kept:
                 self._bytes -= len(self._kept.popitem(last=False)[1].body)
-        return made, False
+        return thumbnail, False
 
-    def _made(self, data: bytes) -> Rendered:
+    def _make(self, data: bytes) -> Content:
         with _opened(data) as image:
             kind = image.format or ""
             if kind in _SHOWN and max(image.size) <= self.side and len(data) <= _SMALL:
-                return Rendered(data, _SHOWN[kind])
+                return Content(data, _SHOWN[kind])
             image.draft("RGB", (2 * self.side, 2 * self.side))  # JPEG decodes at a fraction of its size
             if image.size[0] * image.size[1] > self.max_pixels:
                 raise Refusal(422, "the picture is too large for a thumbnail; ask for the original", "pixels")
@@ -108,7 +116,7 @@ class Thumbnails:
         picture.thumbnail((self.side, self.side), Image.Resampling.LANCZOS, reducing_gap=2.0)
         out = BytesIO()
         picture.save(out, "JPEG", quality=85, optimize=True)
-        return Rendered(out.getvalue(), "image/jpeg")
+        return Content(out.getvalue(), "image/jpeg")
 
 
 def _opened(data: bytes) -> Image.Image:
@@ -151,5 +159,5 @@ def _loaded(image: Image.Image) -> Image.Image:
 
 
 def _unreadable() -> Refusal:
-    message = "this is no picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file"
+    message = "this is not a picture that can be read; send a JPEG, PNG, WebP, GIF, BMP or TIFF file"
     return Refusal(415, message, "undecodable")

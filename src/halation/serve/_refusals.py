@@ -1,24 +1,30 @@
-"""A request that is not served: a status and a sentence that says what was wrong and what to do."""
+"""Errors as a client sees them: a status and a sentence that says what was wrong and what to do."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from fastapi.exceptions import HTTPException
+from fastapi import FastAPI, Request
+from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as RoutingError
 
-from halation._errors import HalationError
+from halation._errors import HalationError, InputError
+from halation.search import UnknownItem
 from halation.serve._server_metrics import ServerMetrics
 
-__all__ = ["Refusal", "message_for_client", "refused"]
+__all__ = ["Refusal", "add_error_handlers", "message_for_client", "refusal_response"]
+
+_log = logging.getLogger("halation.serve")
 
 
 class Refusal(HTTPException):
-    """Answered as JSON `{"error": message}` with this status; `reason` is one word for the metrics.
+    """A request that is not served, answered as JSON `{"error": message}`; `reason` is one word for the metrics.
 
-    An HTTPException, so that frameworks which catch everything else while they read a request let it through.
+    An HTTPException, because FastAPI wraps every other error that is raised while it reads a request.
     """
 
     def __init__(self, status: int, message: str, reason: str, headers: Mapping[str, str] | None = None) -> None:
@@ -29,9 +35,9 @@ class Refusal(HTTPException):
         return str(self.detail)
 
 
-def refused(refusal: Refusal, observed: ServerMetrics) -> JSONResponse:
-    """A refusal as the client sees it, counted."""
-    observed.refused.add(refusal.reason)
+def refusal_response(refusal: Refusal, metrics: ServerMetrics) -> JSONResponse:
+    """The answer that tells a client of a refusal; counts it."""
+    metrics.refused.labels(refusal.reason).inc()
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
@@ -40,13 +46,12 @@ def message_for_client(error: HalationError | OSError, folders: Iterable[Path]) 
 
     A path inside one of `folders` is shown from that folder's name on; of any other only the last name is left.
 
-    >>> from halation import InputError
     >>> message_for_client(InputError("is damaged", path="/my photos/idx/a.json"), [Path("/my photos/idx")])
     'idx/a.json is damaged'
     >>> message_for_client(InputError("is not there", path="/srv/runs/mine", remedy="copy it", argument="run"), [])
     'mine is not there; copy it'
     """
-    known = [Path(base) for folder in folders for base in (folder.absolute(), folder.resolve())]
+    known = [base for folder in folders for base in (folder.absolute(), folder.resolve())]
 
     def show(path: Path) -> str:
         inside = next((base for base in known if path.absolute().is_relative_to(base)), None)
@@ -56,3 +61,50 @@ def message_for_client(error: HalationError | OSError, folders: Iterable[Path]) 
         return error.render(show, lambda name, value: None)
     reason = error.strerror or "it cannot be read"
     return reason if error.filename is None else f"{show(Path(os.fsdecode(error.filename)))}: {reason}"
+
+
+def add_error_handlers(app: FastAPI, folders: Callable[[], list[Path]], metrics: ServerMetrics) -> None:
+    """Make every error of the application a `{"error": a sentence}`; `folders` are those a client need not know."""
+
+    async def on_http_error(_: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, Refusal):
+            return refusal_response(error, metrics)
+        assert isinstance(error, RoutingError)  # unknown paths and methods
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    async def on_invalid_request(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return refusal_response(Refusal(422, _validation_message(error), "invalid"), metrics)
+
+    async def on_library_error(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HalationError)
+        return refusal_response(_as_refusal(error, folders()), metrics)
+
+    app.add_exception_handler(RoutingError, on_http_error)
+    app.add_exception_handler(RequestValidationError, on_invalid_request)
+    app.add_exception_handler(HalationError, on_library_error)
+
+
+def _as_refusal(error: HalationError, folders: list[Path]) -> Refusal:
+    if isinstance(error, UnknownItem):
+        return Refusal(404, message_for_client(error, folders), "unknown_item")
+    if isinstance(error, InputError):
+        return Refusal(422, message_for_client(error, folders), "input")
+    # a vector database that has gone away, say: what it said is for the log, since nobody knows what is in it
+    _log.error("a request could not be served: %s", error)
+    message = "the index is not available at the moment; the server's log says why. Try again later"
+    return Refusal(503, message, "unavailable", {"retry-after": "5"})
+
+
+def _validation_message(error: RequestValidationError) -> str:
+    """What is wrong with a request, without repeating it.
+
+    >>> _validation_message(RequestValidationError([{"loc": ("body", "k"), "msg": "Input should be greater than 0"}]))
+    'k: input should be greater than 0'
+    """
+    parts = []
+    for problem in error.errors():
+        field = ".".join(str(part) for part in problem["loc"][1:]) or str(problem["loc"][0])
+        message = str(problem["msg"]).removeprefix("Value error, ")
+        parts.append(f"{field}: {message[:1].lower()}{message[1:]}")
+    return "; ".join(parts)

@@ -17,8 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from halation._errors import InputError
 from halation.serve._app import create_app
-from halation.serve._live import Live, Searcher
 from halation.serve._refusals import Refusal
+from halation.serve._served_index import Searcher, ServedIndex
 from halation.serve._settings import ServeSettings
 
 __all__ = ["serve"]
@@ -68,7 +68,7 @@ async def _serve(
     loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def reload() -> None:
-        task = loop.create_task(_reload(app.state.live))
+        task = loop.create_task(_reload(app.state.index))
         tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(tasks.discard)
 
@@ -82,18 +82,18 @@ async def _serve(
     # uvicorn raises the signal again when all is done; a server that was asked to end and did has not failed
     ends = (signal.SIGINT, signal.SIGTERM) if _in_main_thread() else ()
     before = [(each, signal.signal(each, lambda *_: None)) for each in ends]
-    told = loop.create_task(announce())
+    announcement = loop.create_task(announce())
     try:
         await server.serve(sockets=[listening])
     finally:
-        told.cancel()
+        announcement.cancel()
         for each, handler in before:
             signal.signal(each, handler)
 
 
-async def _reload(live: Live) -> None:
-    with suppress(Refusal):  # said in the log; the old index stays
-        await live.reload()
+async def _reload(index: ServedIndex) -> None:
+    with suppress(Refusal):  # it is in the log; the old index stays
+        await index.reload()
 
 
 def _in_main_thread() -> bool:
@@ -102,8 +102,8 @@ def _in_main_thread() -> bool:
 
 def _listen(settings: ServeSettings) -> socket.socket:
     try:
-        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InputError(
@@ -130,14 +130,14 @@ def _address(listening: socket.socket) -> str:
 
 
 def _protocol(seconds: float, ending: Callable[[], bool]) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP/1.1, closing connections that take too long to say what they want.
+    """uvicorn's HTTP/1.1, closing connections that are too slow to send their headers.
 
     uvicorn has no such limit, and an application sees a request only when its headers are complete: without this, a
     client that sends a byte a minute holds a connection for ever. And a connection that came in while the server was
     being asked to end is closed after its answer; uvicorn tells only those it knew at that moment, and would wait.
     """
 
-    class Impatient(H11Protocol):
+    class DeadlineProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -168,4 +168,4 @@ def _protocol(seconds: float, ending: Callable[[], bool]) -> type[asyncio.Protoc
                 self._deadline.cancel()
                 self._deadline = None
 
-    return Impatient
+    return DeadlineProtocol

@@ -7,17 +7,17 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from halation.search import Answer, Hit, Item
+from halation import search
 
 __all__ = [
-    "About", "Found", "FoundItem", "Health", "Listing", "Problem", "Reloaded", "Shown", "TextQuery", "Token", "Want",
-    "found", "sayable", "shown",
+    "About", "Answer", "ErrorMessage", "ExplainQuery", "Explanation", "Health", "Item", "ItemPage", "Reloaded",
+    "SessionToken", "TextQuery", "Want", "answer_schema", "item_schema",
 ]  # fmt: skip
 
 Want = Literal["auto", "images", "captions"]
 
 
-def sayable(text: str) -> str:
+def _valid_unicode(text: str) -> str:
     """JSON can write half of a character ("\\\\ud800"), which no answer could repeat."""
     try:
         text.encode()
@@ -26,96 +26,97 @@ def sayable(text: str) -> str:
     return text
 
 
-def _whole(number: object) -> object:
+def _whole_number(number: object) -> object:
     """JSON has one kind of number: 13.0 is an integer there."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+_Text = Annotated[str, AfterValidator(_valid_unicode)]
+
+
 class TextQuery(BaseModel):
-    """Words to look for."""
+    """Words to search for."""
 
     model_config = ConfigDict(extra="forbid")
-    text: Annotated[str, AfterValidator(sayable)] = Field(
+    text: _Text = Field(
         min_length=1,
-        description="What to look for, in words.",
+        description="What to search for, in words.",
         examples=["two dogs in the snow"],
-        json_schema_extra={"pattern": r"\S"},  # said here, checked by the search, which says it in words
+        json_schema_extra={"pattern": r"\S"},  # documented here; the search checks it, with a better message
     )
-    k: Annotated[int, BeforeValidator(_whole)] = Field(
+    k: Annotated[int, BeforeValidator(_whole_number)] = Field(
         10, ge=1, strict=True, description="How many hits; an index with fewer items gives all it has."
     )
     want: Want = Field("auto", description="Pictures or captions; auto: pictures where the index has any.")
 
 
-class Token(BaseModel):
+class SessionToken(BaseModel):
     """The server's token, to be exchanged for a cookie."""
 
     model_config = ConfigDict(extra="forbid")
     token: str = Field(max_length=1024)
 
 
-class Problem(BaseModel):
-    """Why a request was not served, in words."""
+class ErrorMessage(BaseModel):
+    """Why a request was not served."""
 
     error: str
 
 
-class Shown(BaseModel):
+class Item(BaseModel):
     """An item of the index."""
 
     id: str
     side: Literal["images", "captions"]
     captions: list[str] = Field(description="Of a picture: what is known about it; of a caption: itself.")
-    image: str | None = Field(description="Where its picture is, relative to the server's address.")
-    uncertainty: float | None = Field(None, description="Geometric mean of σ; none for models without one.")
+    image: str | None = Field(description="Address of its picture, relative to the server's.")
+    uncertainty: float | None = Field(None, description="Geometric mean of σ; null for models without one.")
 
 
-class FoundItem(BaseModel):
+class Hit(BaseModel):
     """An item that was found."""
 
     id: str
     score: float = Field(description="The model's similarity, bigger = closer.")
     probability: float | None = Field(
-        description="That it matches, 0…1, calibrated; none where it is not, or so far down."
+        description="Calibrated probability of a match, 0…1; null without calibration, or below the calibrated ranks."
     )
     captions: list[str]
-    image: str | None
+    image: str | None = Field(description="Address of its picture, relative to the server's.")
 
 
-class Found(BaseModel):
-    """What was found, best first, and how far to trust it."""
+class Answer(BaseModel):
+    """The hits of a query, best first, and how far to trust them."""
 
     query: str
     found: Literal["images", "captions"] = Field(description="What the hits are.")
-    hits: list[FoundItem]
+    hits: list[Hit]
     nothing: bool = Field(description="True: even the best hit is too far away to be called a match.")
     ambiguity: Literal["specific", "ordinary", "broad"] | None = Field(description="How much the query can mean.")
     uncertainty: float | None
     encode_ms: float
     search_ms: float
-    notes: list[str] = Field(description="What a person should know: words cut off, pictures gone.")
-    within: int | None = Field(
-        description="If anything matches, a match is among so many of the best; none: not known."
-    )
+    notes: list[str] = Field(description="What you should know: words cut off, pictures gone.")
+    within: int | None = Field(description="If anything matches, a match is among this many of the best hits.")
     held: float | None = Field(description="The share of queries that `within` holds for.")
     promise: str | None = Field(description="What `within` says, in words.")
 
 
-class Listing(BaseModel):
+class ItemPage(BaseModel):
     """A part of the index, in its own order."""
 
     total: int
-    items: list[Shown]
+    items: list[Item]
 
 
 class About(BaseModel):
-    """What is being served, and what may be asked of it."""
+    """What is being served, and the limits of a request."""
 
     images: int
     captions: int
     calibrated: bool
     similarity: str
-    notes: list[str] = Field(description="What to know of all answers: that it cannot tell when nothing matches, say.")
+    notes: list[str] = Field(description="What to know of all answers, such as why there are no probabilities.")
     generation: int = Field(description="Counts the reloads.")
     version: str
     max_k: int
@@ -138,25 +139,104 @@ class Reloaded(BaseModel):
     items: int
 
 
-def found(answer: Answer) -> Found:
-    """An answer without what is nobody's business: the files' places on the server."""
-    hits = [_hit(hit, answer.found == "images") for hit in answer.hits]
-    return Found(
-        query=answer.query, found=answer.found, hits=hits, nothing=answer.nothing, ambiguity=answer.ambiguity,
-        uncertainty=answer.uncertainty, encode_ms=answer.encode_ms, search_ms=answer.search_ms, notes=answer.notes,
+class ExplainQuery(BaseModel):
+    """A picture of the index and the words it was found by."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: _Text = Field(
+        min_length=1,
+        description="The words, as they were searched for.",
+        examples=["two dogs in the snow"],
+        json_schema_extra={"pattern": r"\S"},
+    )
+    id: _Text = Field(min_length=1, description="The picture's id, as a hit gives it.")
+
+
+class ScorePart(BaseModel):
+    """One of the numbers a score is the sum of."""
+
+    name: str
+    value: float
+    formula: str
+
+
+class QueryWord(BaseModel):
+    """A word of the query."""
+
+    word: str
+    known: bool = Field(description="Whether the model has a vector for it.")
+    influence: float | None = Field(
+        description="The score minus the score of the query without this word; null after the first 48 words."
+    )
+
+
+class Attention(BaseModel):
+    """Where a head looks."""
+
+    of: str = Field(description="What it looks for: mean, spread, points, …")
+    heads: list[str]
+    weights: list[list[float]] | list[list[list[float]]] = Field(
+        description="Of words (heads, words), of a picture (heads, rows, columns)."
+    )
+
+
+class JoinedScore(BaseModel):
+    """Detail and gist, joined by a soft maximum."""
+
+    score: float
+    detail: float
+    gist: float
+    share: float
+
+
+class Explanation(BaseModel):
+    """Why a picture scores as it does for these words."""
+
+    image: str
+    text: str
+    score: float = Field(description="The sum of the parts, bigger = closer.")
+    similarity: str
+    parts: list[ScorePart]
+    facts: dict[str, float] = Field(description="What else is known: σ of both sides, …")
+    joined: JoinedScore | None
+    probability: float | None
+    about_probability: str = Field(description="What the probability refers to, or why there is none.")
+    words: list[QueryWord]
+    image_influence: list[list[float]] | None = Field(
+        description="(rows, columns) the score minus the score of the picture with that part in its mean colour; null "
+        "where the model cannot look at pictures. At most 8 × 8 parts: the model's cells, or several together."
+    )
+    image_attention: list[Attention]
+    text_attention: list[Attention]
+    about_image_attention: str = Field(
+        description="Why there is none: the head does not attend, does not keep it, or the picture was not looked at."
+    )
+    about_text_attention: str = Field(description="The same for the text.")
+    view: list[float] = Field(
+        description="What the model looks at: left, top, right, bottom, as shares of the picture."
+    )
+    notes: list[str]
+
+
+def answer_schema(answer: search.Answer) -> Answer:
+    """An answer as JSON gives it, without the paths of files on the server."""
+    return Answer(
+        query=answer.query, found=answer.found, hits=[_hit(hit, answer.found == "images") for hit in answer.hits],
+        nothing=answer.nothing, ambiguity=answer.ambiguity, uncertainty=answer.uncertainty,
+        encode_ms=answer.encode_ms, search_ms=answer.search_ms, notes=answer.notes,
         within=answer.within, held=answer.held, promise=answer.promise,
     )  # fmt: skip
 
 
-def shown(item: Item) -> Shown:
-    """An item likewise."""
+def item_schema(item: search.Item) -> Item:
+    """An item as JSON gives it, without the paths of files on the server."""
     image = _image_url(item.id) if item.side == "images" else None
-    return Shown(id=item.id, side=item.side, captions=item.captions, image=image, uncertainty=item.uncertainty)
+    return Item(id=item.id, side=item.side, captions=item.captions, image=image, uncertainty=item.uncertainty)
 
 
-def _hit(hit: Hit, is_image: bool) -> FoundItem:
+def _hit(hit: search.Hit, is_image: bool) -> Hit:
     image = _image_url(hit.id) if is_image else None
-    return FoundItem(id=hit.id, score=hit.score, probability=hit.probability, captions=hit.captions, image=image)
+    return Hit(id=hit.id, score=hit.score, probability=hit.probability, captions=hit.captions, image=image)
 
 
 def _image_url(item: str) -> str:

@@ -1,48 +1,52 @@
-"""What a server says about itself at /metrics."""
+"""What a server says about itself at /metrics, in Prometheus' text format."""
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
-from pathlib import Path
+from collections.abc import Callable
 
-from halation.serve._measures import Counter, Gauge, Histogram, exposition
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
-__all__ = ["ServerMetrics"]
+__all__ = ["CONTENT_TYPE", "ServerMetrics"]
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class ServerMetrics:
-    """Every measure of one server; `text()` is what /metrics answers."""
+    """Every metric of one server, in a registry of its own: two servers in one process do not mix."""
 
     def __init__(self) -> None:
-        self.requests = Counter("halation_requests_total", "Requests answered.", ("route", "method", "status"))
-        self.seconds = Histogram("halation_request_seconds", "From a request to its answer, by route.", ("route",))
-        self.refused = Counter("halation_refused_total", "Requests refused, by reason.", ("reason",))
-        self.encode = Histogram("halation_encode_seconds", "Encoding a query, by its kind.", ("kind",))
-        self.search = Histogram("halation_search_seconds", "Searching the index for an encoded query.", ("kind",))
-        self.nothing = Counter("halation_nothing_matches_total", "Answers that said that nothing matches.")
-        self.reloads = Counter("halation_reloads_total", "Reloads of the index, by how they ended.", ("ended",))
-        self.thumbnails = Counter(
-            "halation_thumbnails_total", "Thumbnails asked for, by where they came from.", ("from",)
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = self._counter("halation_requests_total", "Requests answered.", "route", "method", "status")
+        self.seconds = self._histogram("halation_request_seconds", "From a request to its answer, by route.", "route")
+        self.refused = self._counter("halation_refused_total", "Requests refused, by reason.", "reason")
+        self.encode = self._histogram("halation_encode_seconds", "Encoding a query, by its kind.", "kind")
+        self.search = self._histogram("halation_search_seconds", "Searching the index for an encoded query.", "kind")
+        self.nothing = self._counter("halation_nothing_matches_total", "Answers that said that nothing matches.")
+        self.reloads = self._counter("halation_reloads_total", "Reloads of the index, by how they ended.", "ended")
+        self.thumbnails = self._counter(
+            "halation_thumbnails_total", "Thumbnails asked for, by where they came from.", "from"
         )
-        self.gauges: list[Gauge] = []
-        started = time.time()
-        self.gauges.append(Gauge("process_start_time_seconds", "When the process started.", lambda: started))
-        self.gauges.append(Gauge("process_resident_memory_bytes", "Memory in use.", resident_bytes))
 
-    def text(self) -> str:
-        counted = (
-            self.requests, self.seconds, self.refused, self.encode, self.search, self.nothing, self.reloads,
-            self.thumbnails,
-        )  # fmt: skip
-        return exposition([*counted, *self.gauges])
+    def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
+        """Add a number that is read when /metrics is."""
+        Gauge(name, help_text, registry=self.registry).set_function(value)
 
+    def text(self) -> bytes:
+        """All metrics, as a scraper reads them."""
+        return generate_latest(self.registry)
 
-def resident_bytes() -> float:
-    """Memory of this process; where /proc is missing, its peak."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return float(statm.read_text().split()[1]) * resource.getpagesize()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak if sys.platform == "darwin" else peak * 1024)
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, help_text: str, *labels: str) -> Histogram:
+        return Histogram(name, help_text, labels, buckets=_SECONDS, registry=self.registry)

@@ -1,4 +1,4 @@
-"""Work that takes the processor, off the event loop, with a queue that has an end."""
+"""Work for threads, off the event loop, with queues of limited length."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 
 from halation.serve._refusals import Refusal
 
-__all__ = ["ClientGone", "Room", "Workers"]
+__all__ = ["ClientGone", "UploadSlots", "WorkerPool"]
 
 T = TypeVar("T")
 Gone = Callable[[], Awaitable[None]]
-"""Ends when the client has left."""
+"""A coroutine function that returns when the client has left."""
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its answer was ready: there is nobody to answer."""
+    """The client closed the connection before its answer was ready."""
 
 
-class Workers:
-    """Threads that take work in turn; at most `queue` pieces wait, and the next is refused at once with 503.
+class WorkerPool:
+    """Threads that work in turn; at most `queue` pieces wait, and the next is refused at once with 503.
 
-    A piece of work whose client has gone, or whose time is over, is taken out of the queue if it has not begun.
+    A piece of work whose client has gone, or whose time is over, is acquired out of the queue if it has not begun.
     """
 
     def __init__(self, threads: int, queue: int, timeout: float, name: str) -> None:
@@ -35,7 +35,7 @@ class Workers:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"halation-{name}")
 
     async def run(self, work: Callable[..., T], *arguments: Any, gone: Gone | None = None) -> T:
-        """The result of `work(*arguments)`."""
+        """The result of `work(*arguments)`; `gone` tells when the client has left."""
         if self.held >= self.limit:
             raise _busy(self.held)
         return await _in_time(asyncio.wrap_future(self._submit(work, *arguments)), self.timeout, gone)
@@ -56,27 +56,27 @@ class Workers:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-class Room:
-    """Places for what takes much memory: `places` are held at once, `queue` requests wait, the next is refused."""
+class UploadSlots:
+    """Limits uploads in memory: `slots` are held at once, `queue` requests wait, the next is refused with 503."""
 
-    def __init__(self, places: int, queue: int, timeout: float) -> None:
-        self.limit, self.timeout = places + queue, timeout
+    def __init__(self, slots: int, queue: int, timeout: float) -> None:
+        self.limit, self.timeout = slots + queue, timeout
         self.held = 0  # waiting or inside
-        self._free = asyncio.Semaphore(places)
+        self._free = asyncio.Semaphore(slots)
 
     @asynccontextmanager
-    async def place(self, gone: Gone | None = None) -> AsyncIterator[None]:
-        """A place, for as long as the block lasts."""
+    async def slot(self, gone: Gone | None = None) -> AsyncIterator[None]:
+        """Hold a slot for as long as the block lasts."""
         if self.held >= self.limit:
             raise _busy(self.held)
         self.held += 1
-        taken = asyncio.ensure_future(self._free.acquire())
+        acquired = asyncio.ensure_future(self._free.acquire())
         try:
-            await _in_time(taken, self.timeout, gone)
+            await _in_time(acquired, self.timeout, gone)
             yield
         finally:
             self.held -= 1
-            if taken.done() and not taken.cancelled():
+            if acquired.done() and not acquired.cancelled():
                 self._free.release()
 
 

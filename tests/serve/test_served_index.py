@@ -11,8 +11,8 @@ import pytest
 import halation.search
 from halation._errors import InputError
 from halation.serve import create_app
-from halation.serve._live import Live, Searcher
 from halation.serve._refusals import Refusal, message_for_client
+from halation.serve._served_index import Searcher, ServedIndex
 from halation.serve._server_metrics import ServerMetrics
 from serving import WordSearch, awaited, scenes
 
@@ -31,9 +31,9 @@ def opened(drawn: Path) -> list[Closing]:
     return [Closing(drawn, scenes(drawn).captions) for _ in range(3)]
 
 
-def live_over(opened: list[Closing]) -> Live:
+def live_over(opened: list[Closing]) -> ServedIndex:
     following = iter(opened[1:])
-    return Live(opened[0], lambda: next(following), ServerMetrics())
+    return ServedIndex(opened[0], lambda: next(following), ServerMetrics())
 
 
 def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Closing]) -> None:
@@ -82,8 +82,8 @@ def test_an_index_is_served_when_all_it_needs_is_loaded(
     monkeypatch.setattr(halation.search, "open_search", lambda folder, run: next(following), raising=False)
     app = create_app(tmp_path)
     assert warmed == opened[:1]
-    awaited(app.state.live.reload())
-    assert warmed == opened[:2] and app.state.live.current is opened[1]
+    awaited(app.state.index.reload())
+    assert warmed == opened[:2] and app.state.index.current is opened[1]
 
 
 ABOVE = ["of ann and bob/all", "Ann's pictures", "pictures (2)", "plain"]
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_new_index_is_said_without_the_folders_of_the_disk(
             "holds no a/b", path=tmp_path / above / path, remedy="copy it again", argument="run", value=str(tmp_path)
         )
 
-    live = Live(opened[0], reopen, ServerMetrics(), [tmp_path / above / "the index"])
+    live = ServedIndex(opened[0], reopen, ServerMetrics(), [tmp_path / above / "the index"])
     with pytest.raises(Refusal) as refusal:
         awaited(live.reload())
     assert str(refusal.value) == f"the index was not reloaded, the old one stays in use: {wanted}"

@@ -17,14 +17,14 @@ from halation.search import Answer, Item
 from halation.serve._refusals import Refusal, message_for_client
 from halation.serve._server_metrics import ServerMetrics
 
-__all__ = ["Live", "Searcher", "opener"]
+__all__ = ["Searcher", "ServedIndex", "opener"]
 
 T = TypeVar("T")
 _log = logging.getLogger("halation.serve")
 
 
 class Searcher(Protocol):
-    """What a server asks of a search; `halation.search.Search` is one. Called from several threads."""
+    """What a server needs of a search; `halation.search.Search` has it. Called from several threads."""
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer: ...
 
@@ -45,30 +45,29 @@ class Searcher(Protocol):
     def about(self) -> dict[str, Any]: ...
 
 
-class Live:
-    """The search in use. Work keeps the one it began with: an old index is closed when its last work has ended."""
+class ServedIndex:
+    """The search in use. Work keeps the search it began with; an old one is closed when its last work has ended."""
 
     def __init__(
         self,
         search: Searcher,
         reopen: Callable[[], Searcher] | None,
-        observed: ServerMetrics,
+        metrics: ServerMetrics,
         opened: Sequence[Path] = (),
     ) -> None:
         self.current, self.generation = search, 1
-        self._reopen, self._observed, self._under_way = reopen, observed, False
+        self._reopen, self._metrics, self._reloading = reopen, metrics, False
         self._opened = tuple(opened)
         self._users: Counter[int] = Counter()  # work under way, by generation
         self._lock = threading.Lock()
 
-    @property
     def folders(self) -> list[Path]:
-        """Places on this machine that errors may name and clients need not know."""
+        """Folders of this machine that errors may name and clients need not know."""
         run = self.current.about.get("run")
         return [*self._opened, *getattr(self.current, "roots", ()), *([Path(run)] if run else ())]
 
     def run(self, work: Callable[[Searcher], T]) -> T:
-        """`work(search)`, in the thread that calls: it may outlast the request it is for."""
+        """The result of `work(search)`, in the thread that calls; it may outlast the request it is for."""
         with self._lock:
             search, generation = self.current, self.generation
             self._users[generation] += 1
@@ -77,35 +76,37 @@ class Live:
         finally:
             with self._lock:
                 self._users[generation] -= 1
-                last = generation != self.generation and not self._users[generation]
-            if last:
+                is_last = generation != self.generation and not self._users[generation]
+            if is_last:
                 _close(search)
 
     async def reload(self) -> int:
-        """Open the index again and put it in place; the old one stays where the new one cannot be opened."""
+        """Open the index again and use it; the old one stays in use where the new one cannot be opened."""
         if self._reopen is None:
             raise Refusal(
                 409, "this server was given an open index, not a folder: there is nothing to reload", "reload"
             )
-        if self._under_way:
+        if self._reloading:
             raise Refusal(409, "a reload is under way already; wait for it", "reload")
-        self._under_way = True
+        self._reloading = True
         try:
             # a thread of its own: opening takes seconds, and searches must not wait behind it
             fresh = await asyncio.to_thread(self._reopen)
         except (HalationError, OSError) as error:
-            self._observed.reloads.add("failed")
+            self._metrics.reloads.labels("failed").inc()
             _log.error("the index was not reloaded, the old one stays: %s", error)
-            said = message_for_client(error, self.folders)
-            raise Refusal(409, f"the index was not reloaded, the old one stays in use: {said}", "reload") from error
+            message = (
+                f"the index was not reloaded, the old one stays in use: {message_for_client(error, self.folders())}"
+            )
+            raise Refusal(409, message, "reload") from error
         finally:
-            self._under_way = False
+            self._reloading = False
         with self._lock:
-            old, idle = self.current, not self._users[self.generation]
+            old, is_idle = self.current, not self._users[self.generation]
             self.current, self.generation = fresh, self.generation + 1
-        if idle:
+        if is_idle:
             await asyncio.to_thread(_close, old)
-        self._observed.reloads.add("done")
+        self._metrics.reloads.labels("done").inc()
         _log.info("index %d: %s items", self.generation, f"{len(fresh):,}")
         return self.generation
 
@@ -116,12 +117,12 @@ def _close(search: Searcher) -> None:
     if close is not None:
         try:
             close()
-        except Exception:  # whoever happens to be last has done nothing wrong
+        except Exception:  # the request that happens to be the last one has done nothing wrong
             _log.exception("an old index was not closed")
 
 
 def opener(folder: Path, run: Path | None) -> Callable[[], Searcher]:
-    """A function that opens an index's folder, all that answers need loaded: the first who asks waits for nothing."""
+    """A function that opens an index's folder and loads all that answers need, so that no query waits for it."""
 
     def reopen() -> Searcher:
         from halation.search import open_search

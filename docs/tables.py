@@ -22,8 +22,8 @@ from halation._files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/which_loss.md", "docs/reading_sigma.md", "docs/scaling.md")
 MODELS = {
-    "infonce": "InfoNCE", "committee": "InfoNCE, committee of 3", "vse": "VSE++", "pvse": "PVSE", "pcme": "PCME",
-    "pcmepp": "PCME++", "sgr": "SGR", "saf": "SAF",
+    "cca": "CCA, in closed form", "infonce": "InfoNCE", "committee": "InfoNCE, committee of 3", "vse": "VSE++",
+    "pvse": "PVSE", "pcme": "PCME", "pcmepp": "PCME++", "sgr": "SGR", "saf": "SAF",
 }  # fmt: skip
 SEEDS = range(10)
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)

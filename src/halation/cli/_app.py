@@ -205,7 +205,7 @@ def train(
     with progress_bar(shown=first) as progress:
         place = train_recipe(chosen, data, out, resume=resume, progress=progress, tell=print_line if first else quiet)
     if first:
-        best = f"best epoch {place.best_epoch + 1} of {place.epoch}"
+        best = f"best epoch {place.best_epoch + 1} of {place.epoch}" if place.epoch else "no epochs"
         print(f"\n{out}: {best}, {place.seconds / 60:.1f} minutes\nnext: halation evaluate {out} --data {data}")
 
 

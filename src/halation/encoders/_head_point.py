@@ -52,13 +52,20 @@ class PointHead(nn.Module):
         nn.init.zeros_(self.fc.bias)
 
     def forward(self, features: Features) -> Gaussian:
-        return Gaussian.point(normalize(self.fc(self.dropout(self._input(features))), dim=1))
+        return Gaussian.point(normalize(self.fc(self.dropout(self.inputs(features))), dim=1))
+
+    @torch.no_grad()
+    def set_map(self, mean: Tensor, matrix: Tensor) -> None:
+        """Make the linear map (x − mean) @ matrix; mean (width,), matrix (width, dim)."""
+        self.fc.weight.copy_(matrix.T)
+        self.fc.bias.copy_(-mean @ matrix)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
         """What each cell weighs in each of the means, (B, heads, cells); empty where nothing attends."""
         return {"means": self._weights(features)} if self.source == "attended" else {}
 
-    def _input(self, features: Features) -> Tensor:
+    def inputs(self, features: Features) -> Tensor:
+        """x, which the linear map reads, (B, width)."""
         if self.source == "pooled":
             return features.pooled
         if self.source == "attended":

@@ -36,7 +36,7 @@ def read_config(folder: Path) -> tuple[ModelConfig, LearntScalars]:
     """What the model of a run is built from, and what its loss learnt; the recipe's loss and schedule are not read."""
     path = folder / RunFiles.CONFIG
     document = parse_toml(read_text(path), str(path))
-    config = from_toml(ModelConfig, document, str(path), skip=("loss", "train"))
+    config = from_toml(ModelConfig, document, str(path), skip=("cca", "loss", "train"))
     return config, _read_learnt(folder / RunFiles.WEIGHTS, document.get("loss", {}))
 
 

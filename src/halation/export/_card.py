@@ -96,8 +96,11 @@ def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> s
         f"data: {about.get('data', 'not recorded')}",
         f"images: {recipe.image.backbone}; captions: {recipe.text.backbone}",
         str(recipe.model),
-        f"loss: {', '.join(f'{name} × {weight:g}' for name, weight in weights.items())}",
-        f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}",
+        f"loss: {', '.join(f'{name} × {weight:g}' for name, weight in weights.items()) or 'none'}",
+        *([f"linear maps fitted by CCA, ridge {recipe.cca.ridge:g}"] if recipe.cca.fit else []),
+        f"{epochs} epochs (best: {best}), batch {recipe.train.batch_size}, seed {recipe.train.seed}"
+        if epochs
+        else f"no epochs, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",
         "all settings: config.toml",
         *(f"{key} in config.toml named a place on the machine of training; its last name is left" for key in cut),

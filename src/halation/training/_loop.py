@@ -138,7 +138,7 @@ def _end_of_epoch(
             better = seen.better(settings.select)
             if better > place.best:
                 place.best, place.best_epoch = better, place.epoch
-                run.keep(learner.objective)
+                run.keep(learner.objective.model, learner.objective.learnt())
         summary = seen.summary()
         run.log(epoch=place.epoch, train=_rounded(losses), dev=summary, selected=place.best_epoch == place.epoch)
         board.add("dev", summary, learner.updates)

@@ -29,7 +29,7 @@ from halation.training._terms import (
     Uniformity,
 )
 
-__all__ = ["Loss", "Recipe", "parse_recipe", "read_recipe", "to_toml"]
+__all__ = ["CCAFit", "Loss", "Recipe", "parse_recipe", "read_recipe", "to_toml"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,22 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class CCAFit:
+    """Point heads fitted by CCA on the training split before the first epoch; with train.epochs = 0, instead of it."""
+
+    fit: bool = False
+    ridge: float = 1e-3  # share of the mean variance added to every variance
+    power: float = 0.0  # dimension k is weighed by its correlation to this power
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "cca")
+
+
+@dataclass(frozen=True)
 class Recipe(ModelConfig):
     """Everything a run needs beside the data."""
+
+    cca: CCAFit = field(default_factory=CCAFit)
 
     loss: Loss = field(default_factory=Loss)
     train: Settings = field(default_factory=Settings)

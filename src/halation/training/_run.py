@@ -16,9 +16,8 @@ import halation
 from halation._errors import InputError
 from halation._files import write_text
 from halation._tensors import load_tensors, read_note, save_tensors
-from halation.encoders import RunFiles, read_about
+from halation.encoders import LearntScalars, Network, RunFiles, read_about
 from halation.training._learner import Learner
-from halation.training._objective import Objective
 
 __all__ = ["Run"]
 
@@ -43,9 +42,9 @@ class Run:
         """The best weights."""
         return self.folder / RunFiles.WEIGHTS
 
-    def keep(self, objective: Objective) -> None:
-        """The model as it is now, and what the terms of its loss have learnt till now: one file, so one moment."""
-        save_tensors(self.model_file, objective.model.state_dict(), json.dumps({"learnt": objective.learnt()}))
+    def keep(self, network: Network, learnt: LearntScalars) -> None:
+        """Write the network and what the terms of its loss have learnt so far into one file, so that they fit."""
+        save_tensors(self.model_file, network.state_dict(), json.dumps({"learnt": learnt}))
 
     def begin(self, about: Mapping[str, Any], *, resume: bool) -> None:
         """Make the folder, or take up the one there is."""

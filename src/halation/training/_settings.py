@@ -10,14 +10,16 @@ from halation._errors import InputError, one_of
 
 __all__ = ["Settings"]
 
-_POSITIVE = ("epochs", "batch_size", "lr", "accumulate", "captions_per_image", "backbone_lr", "layer_decay")
+_POSITIVE = ("batch_size", "lr", "accumulate", "captions_per_image", "backbone_lr", "layer_decay")
 
 
 @dataclass(frozen=True)
 class Settings:
     """The schedule of a run.
 
-    epochs, batch_size (the global batch, over all processes), seed
+    epochs             0 = no training: a run of the weights as they are drawn, or fitted in closed form
+    batch_size         the global batch, over all processes
+    seed               of everything that is drawn
     unit               "captions": an epoch is every pair once; "images": every image once, with captions_per_image
     one_per_class      no two items of a batch share a class (CUB)
     optimizer          "adamw" or "adamp", with lr, weight_decay

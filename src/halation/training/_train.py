@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from pathlib import Path
 
 from halation._errors import InputError
@@ -13,6 +14,7 @@ from halation._progress import Progress, silent
 from halation.data import Dataset, Projection
 from halation.encoders import RunFiles, Vocabulary, build_network, load, loader_for, open_split
 from halation.evaluation import evaluate
+from halation.training._closed_form import fit_cca, keep_untrained
 from halation.training._collapse import TrainingStopped
 from halation.training._loop import Tell, TrainState, quiet, train
 from halation.training._objective import build_objective
@@ -58,8 +60,11 @@ def train_recipe(
         model = build_network(
             recipe, vocabulary, _dims(train_set), seed=recipe.train.seed, memory=_scorer_memory(recipe)
         )
-        objective = build_objective(recipe, model, train_set)
         loaders = loader_for(model, train_set), loader_for(model, dev_set)
+        began = time.perf_counter()
+        if recipe.cca.fit:
+            fit_cca(model, loaders[0], recipe.cca, progress=progress)
+        objective = build_objective(recipe, model, train_set) if recipe.train.epochs else None
         if here.first:
             about = {"recipe": recipe.name, "seed": recipe.train.seed, "data": train_set.name, "processes": here.world}
             run.begin({**about, "feature_dims": _dims(train_set)}, resume=resume)
@@ -75,7 +80,10 @@ def train_recipe(
                 f"{len(train_set):,} images, {train_set.n_captions:,} captions to train on; "
                 f"{len(dev_set):,} to validate"
             )
-            place = train(objective, *loaders, recipe.train, run, here, margin=margin, progress=progress, tell=tell)
+            if objective is None:
+                place = keep_untrained(model, loaders[1], run, here, began=began, tell=tell)
+            else:
+                place = train(objective, *loaders, recipe.train, run, here, margin=margin, progress=progress, tell=tell)
         except TrainingStopped as problem:
             if here.first:
                 run.finish("stopped", problem=str(problem))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halation.data import draw_scenes
+from halation.data import draw_scenes, open_features
 from halation.training import Run, read_recipe, train_recipe
 from layouts import captions_of, draw, write_flickr8k, write_hub
 from runs import halation
@@ -223,6 +223,24 @@ class TestFeatures:
         assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
         assert halation("evaluate", tmp_path / "run", "--data", data, "--metric", "R@1", "--resamples", 0) == 0
 
+    def test_pictures_that_are_added_are_computed_alone(
+        self, data: Path, hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert halation("features", data, "--backbone", hub / "resnet", "--cells", 3) == 0
+        (before,) = (data / "features" / "resnet").glob("data-*/projection.safetensors")
+        projection = before.read_bytes()
+        draw(data / "images" / "new.jpg", 77)
+        with (data / "Flickr8k.token.txt").open("a", encoding="utf-8") as file:
+            file.write("new.jpg#0\tone more .\n")
+        assert halation("features", data, "--backbone", hub / "resnet", "--cells", 3) == 0
+        assert "17 images" in capsys.readouterr().out
+        (after,) = (data / "features" / "resnet").glob("data-*/projection.safetensors")
+        assert after.read_bytes() == projection
+        other = write_flickr8k(tmp_path / "other", {"train": 4, "test": 2})
+        assert halation("features", other, "--backbone", hub / "resnet", "--projection", after) == 0
+        here, there = (open_features(folder / "features" / "resnet").origin for folder in (data, other))
+        assert here == there
+
     def test_a_broken_picture_is_listed_and_skipped(
         self, data: Path, hub: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -230,7 +248,7 @@ class TestFeatures:
         assert halation("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "seen") == 0
         told = capsys.readouterr()
         assert "15 images" in told.out and told.err.strip() == "could not be read: p3.jpg"
-        assert "not a readable picture" in (tmp_path / "seen" / "corrupt.txt").read_text()
+        assert "not a readable picture" in next((tmp_path / "seen").glob("data-*/corrupt.txt")).read_text()
         use = ("--set", "image.backbone=precomputed", "--set", f"data.features={tmp_path / 'seen'}")
         assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
         assert "7 images, 35 captions to train on" in capsys.readouterr().out
@@ -258,7 +276,7 @@ class TestFeatures:
         whole = ("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "whole")
         monkeypatch.undo()
         assert halation(*whole) == 0
-        one, two = (np.load(tmp_path / name / "local.npy") for name in ("seen", "whole"))
+        one, two = (np.load(next((tmp_path / name).glob("data-*/local.npy"))) for name in ("seen", "whole"))
         np.testing.assert_allclose(one, two, atol=2e-3)
 
     @pytest.mark.parametrize("backbone", ["efficientnet", "no/such/folder"])

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from halation import InputError
 from halation.data import Photos, Rows, cache_features, open_dataset, open_features
-from halation.data._smaller import principal
+from halation.data._projection import principal
+from killed import Killed, cut_short
 from layouts import draw, write_flickr8k
 from tiny_backbones import Cells
 
@@ -63,14 +65,16 @@ def test_what_is_kept_is_what_new_pictures_come_to(data: Path) -> None:
     stored = test.features.rows([2])
     torch.testing.assert_close(looked, stored.local, atol=2e-3, rtol=2e-3)
     torch.testing.assert_close(seen.pooled, stored.pooled, atol=1e-3, rtol=1e-3)
-    names = ["corrupt.txt", "images.txt", "local.npy", "meta.json", "pooled.npy", "projection.safetensors"]
-    assert sorted(path.name for path in (data / "f").iterdir()) == names and store.names is not None
+    (files,) = (data / "f").glob("data-*")
+    names = ["corrupt.txt", "images.txt", "local.npy", "pooled.npy", "projection.safetensors"]
+    assert sorted(path.name for path in files.iterdir()) == names and store.names is not None
+    assert {path.name for path in (data / "f").iterdir()} == {"meta.json", files.name}
 
 
 def test_pictures_of_other_splits_and_the_size_of_batches_change_nothing(data: Path, tmp_path: Path) -> None:
     def components(out: str, batch_size: int = 64) -> bytes:
         cache_features(data, Cells(), tmp_path / out, cells=4, batch_size=batch_size)
-        return (tmp_path / out / "projection.safetensors").read_bytes()
+        return next((tmp_path / out).glob("data-*/projection.safetensors")).read_bytes()
 
     first = components("a")
     assert components("b", batch_size=3) == first
@@ -95,41 +99,29 @@ def test_memory_does_not_grow_with_the_pictures(monkeypatch: pytest.MonkeyPatch,
     assert torch.allclose(projection.components @ projection.components.T, torch.eye(6), atol=1e-5)
 
 
-class Killed(BaseException):
-    pass
-
-
 def test_cut_short_anywhere_the_same_call_does_the_rest(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before each file takes its place, in turn."""
-    whole = cache_features(data, Cells(), data / "whole", cells=4, batch_size=5)
-    every, replace = np.arange(len(whole)), Path.replace
-    for cut in range(40):
-        out, calls, finished = data / f"cut{cut}", 0, True
-
-        def stopping(path: Path, target: Path, cut: int = cut) -> Path:
-            nonlocal calls
-            calls += 1
-            if calls > cut:
-                raise Killed
-            return replace(path, target)
-
+    """Stopped before each single step to the disk, in turn."""
+    whole = cache_features(data, Cells(), data / "whole", cells=4, batch_size=9)
+    every = np.arange(len(whole))
+    for cut in range(80):
+        out, first, finished = data / f"cut{cut}", Cells(), True
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", stopping)
+            cut_short(patch, after=cut)
             try:
-                cache_features(data, Cells(), out, cells=4, batch_size=5)
+                cache_features(data, first, out, cells=4, batch_size=9)
             except Killed:
                 finished = False
-        if not finished and (out / "meta.json").is_file():
-            with pytest.raises(InputError, match="not finished"):
+        if not (out / "meta.json").is_file():
+            with pytest.raises(InputError, match=r"not finished|does not exist|holds no \.npy"):
                 open_features(out)
         backbone = Cells()
         store = cache_features(data, backbone, out, cells=4)
-        assert backbone.seen == 0 or cut < 5  # once all were looked at, none is again
+        assert first.seen + backbone.seen <= len(whole) + 9  # at most one block again
         assert torch.equal(store.rows(every).local, whole.rows(every).local)  # type: ignore[arg-type]
-        assert torch.equal(store.rows(every).pooled, whole.rows(every).pooled) and not (out / "whole").exists()
+        assert torch.equal(store.rows(every).pooled, whole.rows(every).pooled) and not (out / "partial").exists()
         if finished:
             break
-    assert finished and cut > 6
+    assert finished and cut > 20
 
 
 def test_finished_is_finished_and_another_size_needs_another_folder(data: Path) -> None:
@@ -138,10 +130,10 @@ def test_finished_is_finished_and_another_size_needs_another_folder(data: Path) 
     cache_features(data, backbone, data / "f", cells=4)
     assert backbone.seen == 0
     for other in (5, None):
-        with pytest.raises(InputError, match="holds features of cells of another size"):
+        with pytest.raises(InputError, match="its cells have another size"):
             cache_features(data, Cells(), data / "f", cells=other)
     cache_features(data, Cells(), data / "plain")
-    with pytest.raises(InputError, match="holds features of cells of another size"):
+    with pytest.raises(InputError, match="its cells have another size"):
         cache_features(data, Cells(), data / "plain", cells=4)
 
 
@@ -164,3 +156,42 @@ def test_pictures_without_splits_are_all_learnt_from(data: Path, tmp_path: Path)
     photos = Photos(sorted((data / "images").glob("*.jpg"))[:3])
     cache_features(photos, Cells(), tmp_path / "f", cells=3)
     assert json.loads((tmp_path / "f" / "meta.json").read_text())["fitted_on"] == 3
+
+
+def test_new_pictures_come_in_the_terms_of_those_that_were_there(data: Path) -> None:
+    before = cache_features(data, Cells(), data / "f", cells=4)
+    for k in (30, 31):
+        draw(data / "images" / f"p{k}.jpg", k)
+    with (data / "Flickr8k.token.txt").open("a", encoding="utf-8") as file:
+        file.write("p30.jpg#0\tone more .\np31.jpg#0\tand one .\n")
+    with (data / "Flickr_8k.trainImages.txt").open("a", encoding="utf-8") as file:
+        file.write("p30.jpg\n")
+    backbone = Cells()
+    store = cache_features(data, backbone, data / "f", cells=4)
+    assert backbone.seen == 2 and len(store) == len(before) + 2
+    assert store.origin == before.origin  # the projection is kept, not fitted anew
+    assert store.projection is not None and store.names is not None
+    row = store.names.index("p30.jpg")
+    with Image.open(data / "images" / "p30.jpg") as picture:
+        cells = backbone(backbone.preprocess(picture)[None]).local
+    torch.testing.assert_close(store.rows([row]).local, store.projection(cells), atol=2e-3, rtol=2e-3)
+    every = np.arange(len(before))
+    again = store.take([store.names.index(name) for name in before.names or ()])
+    assert torch.equal(again.rows(every).local, before.rows(every).local)  # type: ignore[arg-type]
+
+
+def test_features_are_made_in_the_terms_of_others(data: Path, tmp_path: Path) -> None:
+    """What `check_origin` asks for: features of other data that a run can read."""
+    mine = cache_features(data, Cells(), data / "f", cells=4)
+    other = write_flickr8k(tmp_path / "other", {"train": 3, "dev": 2, "test": 2})
+    backbone = Cells()
+    store = cache_features(other, backbone, other / "f", projection=mine.projection)
+    assert store.origin == mine.origin and store.local_dim == 4 and backbone.seen == 7
+    assert cache_features(other, backbone, other / "f", projection=mine.projection).names == store.names
+    assert backbone.seen == 7
+    own = cache_features(other, Cells(), other / "own", cells=4)
+    assert own.origin.differs_from(mine.origin) is not None
+    with pytest.raises(InputError, match="made smaller by another projection; name another folder"):
+        cache_features(other, Cells(), other / "own", projection=mine.projection)
+    with pytest.raises(InputError, match="give cells or projection, not both"):
+        cache_features(other, Cells(), other / "g", cells=4, projection=mine.projection)

@@ -247,19 +247,26 @@ def features(
         int | None,
         typer.Option(help="Dimensions of a cell: principal components of the training split's; default: all."),
     ] = None,
+    projection: Annotated[
+        Path | None, typer.Option(help="A run: make the cells smaller as those of its features, to evaluate it here.")
+    ] = None,
 ) -> None:
-    """Compute a backbone's features of every picture once, to train on them; resumable."""
+    """Compute a backbone's features of every picture once, to train on them; resumable, and new pictures are added."""
     from halation._files import read_json
-    from halation.data import cache_features
+    from halation.data import Projection, cache_features
     from halation.encoders import frozen_backbone
 
     target, network = out or data / "features" / Path(backbone).name, frozen_backbone(backbone)
+    kept = projection / Projection.FILE if projection is not None and projection.is_dir() else projection
+    terms = None if kept is None else Projection.load(kept)
     with progress_bar() as progress:
-        store = cache_features(data, network, target, batch_size=batch_size, cells=cells, progress=progress)
-    if cells is not None:
-        about = read_json(target / "meta.json")
-        kept = f"{about['variance']:.0%} of their variance kept"
-        print(f"cells of {cells} dimensions, fitted on {about['fitted_on']:,} pictures: {kept}")
+        store = cache_features(
+            data, network, target, batch_size=batch_size, cells=cells, projection=terms, progress=progress
+        )
+    about = read_json(target / "meta.json")
+    if cells is not None and "variance" in about:
+        share = f"{about['variance']:.0%} of their variance kept"
+        print(f"cells of {cells} dimensions, fitted on {about['fitted_on']:,} pictures: {share}")
     print(f"{store}\nuse them: halation train RECIPE --data {data} --set data.features={target.resolve()} --out RUN")
     for name in store.corrupt:
         print(f"could not be read: {name}", file=sys.stderr)

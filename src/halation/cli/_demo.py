@@ -10,9 +10,8 @@ from shutil import which
 import numpy as np
 
 from halation._errors import InputError
-from halation._files import read_json
 from halation._progress import Progress
-from halation.data import cache_features, draw_scenes, read_scenes, vagueness
+from halation.data import cache_features, draw_scenes, open_features, read_scenes, vagueness
 from halation.encoders import Model, frozen_backbone, load
 from halation.evaluation import Report, compare, evaluate
 from halation.search import calibrate_run, embed, make_index
@@ -79,11 +78,13 @@ def _features(
     return () if target == folder / place else (f"data.features={target.resolve()}",)
 
 
-def _are_there(place: Path) -> bool:
-    """Whether features lie there, finished; they may be files whose names begin so."""
-    if not place.is_dir():
-        return place.parent.is_dir() and any(place.parent.glob(f"{place.name}*"))
-    return not (place / "meta.json").is_file() or read_json(place / "meta.json").get("complete") is True
+def _are_there(path: Path) -> bool:
+    """Whether features are there, finished; they may be files whose names begin so."""
+    try:
+        open_features(path)
+    except InputError:
+        return False
+    return True
 
 
 def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL
 import torch
 from torch import Tensor, nn
 
-import halation
 from halation._ahead import load_ahead
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.data._cache_files import Cache
 from halation.data._dataset import Dataset
 from halation.data._feature_files import open_features
+from halation.data._feature_folder import FeatureFolder, size_of
+from halation.data._feature_journal import FeatureJournal
 from halation.data._features import FeatureStore
 from halation.data._inputs import Features
 from halation.data._layouts import recognise
 from halation.data._open import photos_of
 from halation.data._origin import FeatureOrigin
 from halation.data._pictures import PICTURE_SUFFIXES, Photos, open_photo
-from halation.data._smaller import Smaller
+from halation.data._projection import Projection
 
 __all__ = ["cache_features"]
 
@@ -40,136 +38,174 @@ def cache_features(
     batch_size: int = 64,
     workers: int = 2,
     cells: int | None = None,
+    projection: Projection | None = None,
     progress: Progress = silent,
 ) -> FeatureStore:
-    """What a frozen backbone sees of every picture, in the folder `out`, as memory-mapped float16.
+    """What a frozen backbone sees of every picture, stored in the folder `out` as float16, in the order of `source`.
 
-    source     a dataset, its photos, or a folder: all splits of a dataset that is recognised, else every picture below
-    backbone   any image backbone: `preprocess(picture)` → (3, H, W), `forward` → Features. It works in evaluation mode
-               on the device where it lies
-    out        a new or empty folder, or one in which the same was begun
-    cells      dimensions of a cell: principal components of the training split's cells (of all pictures, where there
-               is no split "train"), kept beside them so that new pictures come to the same numbers; None = as the
-               backbone gives them. Until they are fitted, the whole cells lie on the disk: 125 kB a picture for
-               EfficientNet-Lite0
+    source      a dataset, its photos, or a folder: all splits of a dataset that is recognised, else every picture below
+    backbone    any image backbone: `preprocess(picture)` → (3, H, W), `forward` → Features. It works in evaluation
+                mode on the device it is on. Where it has a `name` and a text `preprocessing`, the features' `origin`
+                keeps them
+    out         a new or empty folder, or one with features of the same backbone: pictures that it has are not looked
+                at again, those that are new or have changed are added
+    cells       dimensions of a cell: principal components of the training split's cells (of all pictures, where there
+                is no split "train"), kept beside them so that new pictures come to the same numbers; None = as the
+                backbone gives them. Until they are fitted, the whole cells are on the disk: 125 kB a picture for
+                EfficientNet-Lite0
+    projection  makes the cells smaller instead, as those of other features were: a run's, to evaluate it on this data
 
-    Blocks of `batch_size` pictures are written and marked as done one by one. Stopped at any moment, the same call
-    goes on behind the last mark; the folder counts as complete only when everything is in place. Pictures that cannot
-    be read get no row: `corrupt.txt` says which and why.
+    Blocks of `batch_size` pictures are written one by one. Stopped at any moment, the same call goes on behind the last
+    of them; the folder changes only when everything is in place. Pictures that cannot be read get no row: `corrupt`
+    lists them.
     """
-    names, paths, learn = _pictures(source)
+    path_of, fit_on = _pictures(source)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
-    _check_cells(cells, backbone)
-    identity, folder = _identity(names, paths, backbone), Path(out)
+    _check_cells(cells, projection, backbone)
+    origin = FeatureOrigin.of(backbone).without_cells()
     try:
-        if cells is None:
-            _fill(Cache(folder, names, identity, batch_size), paths, backbone, workers, progress)
-        elif not (smaller := Smaller(folder, identity, cells)).complete:
-            _fill(Cache(smaller.whole, names, identity, batch_size), paths, backbone, workers, progress)
-            smaller.finish(learn, progress)
+        folder = FeatureFolder(Path(out), origin, cells, projection)
+        if folder.knows_none_of(list(path_of)):
+            raise InputError("holds features of other pictures; name another folder", path=out)
+        if all(folder.has(name, path) for name, path in path_of.items()):
+            folder.tidy()
+        else:
+            with folder.journal() as journal:
+                _fill(folder, journal, path_of, backbone, batch_size, workers, progress)
+                folder.publish(journal, fit_on, progress)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise InputError(f"{out}: the disk is full; make room and run the same again, what is done is kept") from None
-    return open_features(out)
+        raise InputError("the disk is full; make room and run the same again, what is done is kept", path=out) from None
+    store = open_features(out)
+    assert store.names is not None
+    row_of = {name: row for row, name in enumerate(store.names)}
+    return store.take([row_of[name] for name in path_of if name in row_of])
 
 
-def _check_cells(cells: int | None, backbone: Any) -> None:
-    if cells is None:
+def _check_cells(cells: int | None, projection: Projection | None, backbone: Any) -> None:
+    if cells is None and projection is None:
         return
-    given = int(getattr(backbone, "local_dim", 0))
-    if not 0 < cells <= given:
-        what = f"gives cells of {given} numbers" if given else "gives no cells"
-        raise InputError(f"cells of {cells} dimensions: {type(backbone).__name__} {what}; ask for fewer, or for none")
+    given, name = int(getattr(backbone, "local_dim", 0)), type(backbone).__name__
+    gives = f"gives cells of {given} numbers" if given else "gives no cells"
+    if cells is not None and projection is not None:
+        raise InputError("give cells or projection, not both: each says how small the cells are")
+    if projection is not None and projection.dims[0] != given:
+        raise InputError(f"the projection takes cells of {projection.dims[0]} numbers; {name} {gives}")
+    if cells is not None and not 0 < cells <= given:
+        raise InputError(f"cells of {cells} dimensions: {name} {gives}; ask for fewer, or for none")
 
 
-def _fill(cache: Cache, paths: Sequence[Path], backbone: nn.Module, workers: int, progress: Progress) -> None:
-    """Everything the backbone sees, in a folder that is complete afterwards."""
-    if cache.complete:
-        return
+def _fill(
+    folder: FeatureFolder,
+    journal: FeatureJournal,
+    path_of: Mapping[str, Path],
+    backbone: nn.Module,
+    batch_size: int,
+    workers: int,
+    progress: Progress,
+) -> None:
+    """Look at every picture that neither the folder nor the journal has."""
+    missing = [
+        (name, path, size_of(path))
+        for name, path in path_of.items()
+        if not folder.has(name, path) and not journal.has(name, size_of(path))
+    ]
+    done = len(path_of) - len(missing)
+    progress("features", done, len(path_of))
+    blocks = (missing[start : start + batch_size] for start in range(0, len(missing), batch_size))
     was_training = backbone.training
     backbone.eval()
     try:
         with torch.inference_mode():
-            _compute(cache, paths, backbone, workers, progress)
-        cache.finish()
+            for pictures, pixels, corrupt in _decoded(blocks, backbone, workers):
+                arrays = _computed(backbone, pixels, folder.projection, [name for name, _ in pictures])
+                journal.add(pictures, arrays, corrupt)
+                done += len(pictures) + len(corrupt)
+                progress("features", done, len(path_of))
     finally:
         backbone.train(was_training)
 
 
-def _compute(cache: Cache, paths: Sequence[Path], backbone: nn.Module, workers: int, progress: Progress) -> None:
-    done = cache.n_done
-    progress("features", done, len(paths))
-    for start, rows, pixels, corrupt in _decoded(cache.blocks_to_do(), paths, backbone, workers):
-        seen = backbone(torch.stack(pixels).to(_device(backbone))) if pixels else None
-        cache.write(start, rows, None if seen is None else _halved(seen, [str(paths[row]) for row in rows]), corrupt)
-        done += len(rows) + len(corrupt)
-        progress("features", done, len(paths))
-
-
 def _decoded(
-    blocks: Sequence[range], paths: Sequence[Path], backbone: Any, workers: int
-) -> Iterator[tuple[int, list[int], list[Tensor], dict[int, str]]]:
-    """(first row, rows that could be read, their pixels, the others and why) of each block, one block ahead."""
+    blocks: Iterable[Sequence[tuple[str, Path, int]]], backbone: Any, workers: int
+) -> Iterator[tuple[list[tuple[str, int]], list[Tensor], list[tuple[str, int, str]]]]:
+    """(name and size of the pictures that could be read, their pixels, the others and why), one block ahead."""
 
-    def load(row: int) -> Tensor:
-        pixels: Tensor = backbone.preprocess(open_photo(paths[row]))
+    def load(picture: tuple[str, Path, int]) -> Tensor:
+        pixels: Tensor = backbone.preprocess(open_photo(picture[1]))
         return pixels
 
     for block, futures in load_ahead(((block, block) for block in blocks), load, workers=workers):
-        rows, pixels, corrupt = [], [], {}
-        for row, future in zip(block, futures, strict=True):
+        pictures, pixels, corrupt = [], [], []
+        for (name, _, size), future in zip(block, futures, strict=True):
             try:
                 pixels.append(future.result())
-                rows.append(row)
+                pictures.append((name, size))
             except InputError as error:
-                corrupt[row] = str(error)
-        yield block.start, rows, pixels, corrupt
+                corrupt.append((name, size, str(error)))
+        yield pictures, pixels, corrupt
 
 
-def _halved(seen: Features, paths: Sequence[str]) -> dict[str, Any]:
-    arrays = {"pooled": seen.pooled} if seen.local is None else {"pooled": seen.pooled, "local": seen.local}
+def _computed(
+    backbone: nn.Module, pixels: Sequence[Tensor], projection: Projection | None, names: Sequence[str]
+) -> dict[str, Any] | None:
+    if not pixels:
+        return None
+    features: Features = backbone(torch.stack(list(pixels)).to(_device(backbone)))
+    if projection is not None and features.local is not None:
+        features = Features(features.pooled, projection(features.local))
+    return _halved(features, names)
+
+
+def _halved(features: Features, names: Sequence[str]) -> dict[str, Any]:
+    arrays = {"pooled": features.pooled} | ({} if features.local is None else {"local": features.local})
     halved = {}
     for name, values in arrays.items():
-        with np.errstate(over="ignore"):  # said below
+        with np.errstate(over="ignore"):  # the error below
             half = values.float().cpu().numpy().astype(np.float16)
         wrong = ~np.isfinite(half.reshape(len(half), -1)).all(axis=1)
         if wrong.any():
-            raise InputError(f"{name} features of {paths[int(np.argmax(wrong))]} are not finite in float16; scale them")
+            raise InputError(f"{name} features of {names[int(np.argmax(wrong))]} are not finite in float16; scale them")
         halved[name] = half
     return halved
 
 
-def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[list[str], list[Path], list[str]]:
-    """Names and paths of all pictures, and the names of those to learn from; they are what `open_dataset` looks for."""
+def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[dict[str, Path], list[str]]:
+    """The path of every picture by the name that `open_dataset` looks for, and the names of those to fit on."""
     if isinstance(source, Dataset):
         if source.photos is None:
             raise InputError(f"{source.name} has no pictures; unpack them beside its captions")
-        names = [str(name) for name in source.truth.image_ids]
-        return names, list(source.photos.paths), names
+        return _by_name([str(name) for name in source.truth.image_ids], source.photos.paths)
     if isinstance(source, Photos):
-        names = [path.name for path in source.paths]
-        return names, list(source.paths), names
+        return _by_name([path.name for path in source.paths], source.paths)
     root = Path(source)
     try:
         layout = recognise(root)
     except InputError:
-        names, below = _all_below(root)
-        return names, below, names
+        return _by_name(*_all_below(root))
     path_of: dict[str, Path] = {}
-    learn: list[str] = []
+    fit_on: list[str] = []
     for split in layout.splits:
         annotations = layout.read(split)
         if annotations.files is None:
-            raise InputError(f"{root} ({layout.name}) is made of features already; there are no pictures")
+            raise InputError(f"({layout.name}) is made of features already; there are no pictures", path=root)
         photos = photos_of(annotations, layout, layout.title(split), needed=True)
         if photos is None:
-            raise InputError(f"{root} ({layout.name}) has no pictures in {layout.folders[0]}; unpack them there")
+            raise InputError(f"({layout.name}) has no pictures in {layout.folders[0]}; unpack them there", path=root)
         names = [candidates[0] for candidates in annotations.files]
         path_of.update(zip(names, photos.paths, strict=True))
-        learn += names if split == "train" else []
-    return list(path_of), list(path_of.values()), learn or list(path_of)
+        fit_on += names if split == "train" else []
+    return path_of, fit_on or list(path_of)
+
+
+def _by_name(names: Sequence[str], paths: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
+    path_of = dict(zip(names, paths, strict=True))
+    if len(path_of) != len(names):
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise InputError(f"{twice} is listed twice; every picture needs its own name")
+    return path_of, list(path_of)
 
 
 def _all_below(root: Path) -> tuple[list[str], list[Path]]:
@@ -179,22 +215,6 @@ def _all_below(root: Path) -> tuple[list[str], list[Path]]:
     if not paths:
         raise InputError(f"{root} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))})")
     return [path.relative_to(root).as_posix() for path in paths], paths
-
-
-def _identity(names: Sequence[str], paths: Sequence[Path], backbone: nn.Module) -> dict[str, Any]:
-    """What two runs must share for one to go on with the other's blocks."""
-    sizes = [path.stat().st_size if path.is_file() else -1 for path in paths]
-    listing = "".join(f"{name}\t{size}\n" for name, size in zip(names, sizes, strict=True))
-    origin = FeatureOrigin.of(backbone)
-    return {
-        "backbone": origin.backbone,
-        "weights": origin.weights,
-        "preprocessing": origin.preprocessing,
-        "images": len(names),
-        "source": hashlib.sha256(listing.encode()).hexdigest(),
-        "dtype": "float16",
-        "versions": {"halation": halation.__version__, "torch": torch.__version__, "pillow": PIL.__version__},
-    }
 
 
 def _device(backbone: nn.Module) -> torch.device:

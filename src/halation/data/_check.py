@@ -12,7 +12,8 @@ import numpy as np
 
 from halation._errors import HalationError, InputError
 from halation._progress import Progress, silent
-from halation.data._feature_files import META, NAMES, open_features
+from halation.data._feature_files import META, NAMES, PARTIAL, open_features
+from halation.data._feature_journal import ABOUT
 from halation.data._findings import FeatureFindings, Findings, SplitFindings
 from halation.data._layouts import Annotations, Layout, recognise
 from halation.data._open import find_photos, rows_of
@@ -127,7 +128,7 @@ def _alike(pictures: dict[str, dict[str, Path]]) -> list[tuple[tuple[str, str], 
 
 
 def _features(root: Path, annotated: dict[str, Annotations]) -> Iterable[FeatureFindings]:
-    for path in _feature_places(root):
+    for path in _feature_paths(root):
         shown = path.relative_to(root).as_posix()
         try:
             store = open_features(path)
@@ -146,10 +147,13 @@ def _rows_found(annotations: Annotations, names: Sequence[str] | None, rows: int
     return sum(row is not None for row in rows_of(annotations, names))
 
 
-def _feature_places(root: Path) -> list[Path]:
+def _feature_paths(root: Path) -> list[Path]:
     folders = [path for path in sorted(root.iterdir()) if path.is_dir()]
-    made = [
-        path for path in folders if (path / META).is_file() or ((path / NAMES).is_file() and any(path.glob("*.npy")))
-    ]
-    deeper = [path.parent for folder in folders for path in sorted(folder.glob(f"*/{META}"))]
+    deeper = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_dir() and _is_cache(path)]
+    arrays = [path for path in folders if (path / NAMES).is_file() and any(path.glob("*.npy"))]
+    made = sorted({*arrays, *(path for path in folders if _is_cache(path))})
     return [*made, *deeper, *sorted(path for path in root.iterdir() if path.suffix in (".h5", ".hdf5"))]
+
+
+def _is_cache(folder: Path) -> bool:
+    return (folder / META).is_file() or (folder / PARTIAL / ABOUT).is_file()

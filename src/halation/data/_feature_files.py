@@ -14,13 +14,15 @@ from torch import Tensor
 
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json, read_lines, read_npy
+from halation._storage import read_version
 from halation.data._features import MEMORY, FeatureStore, Rows
 from halation.data._origin import NOT_PROJECTED, FeatureOrigin
 from halation.data._projection import Projection
 
-__all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "POOLED", "open_features"]
+__all__ = ["CORRUPT", "LOCAL", "META", "NAMES", "PARTIAL", "POOLED", "open_features"]
 
 META, POOLED, LOCAL, NAMES, CORRUPT = "meta.json", "pooled.npy", "local.npy", "images.txt", "corrupt.txt"
+PARTIAL = "partial"  # folder of features that are being computed
 _HDF5 = (".h5", ".hdf5")
 
 
@@ -38,6 +40,8 @@ def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> Feat
     if source.is_dir():
         if (source / META).is_file():
             return _cache(source, memory)
+        if (source / PARTIAL).is_dir():
+            raise _not_finished(source)
         return _arrays(sorted(source.glob("*.npy")), source, memory)
     if source.suffix in _HDF5:
         return _hdf5(source, memory)
@@ -50,18 +54,32 @@ def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> Feat
 
 
 def _cache(folder: Path, memory: int) -> FeatureStore:
-    meta = read_json(folder / META)
-    if not isinstance(meta, dict) or meta.get("complete") is not True:
-        raise InputError(
-            "is not finished; run the same `halation features` again, it goes on where it was", path=folder
+    def read_head() -> dict[str, Any]:
+        meta = read_json(folder / META)
+        if not isinstance(meta, dict) or meta.get("complete") is not True:
+            raise _not_finished(folder)
+        return {"data": ".", **meta}  # older versions kept the data beside meta.json
+
+    def read(meta: dict[str, Any]) -> FeatureStore:
+        data = folder / meta["data"]
+        pooled, local = (_rows(data / name, memory) if (data / name).is_file() else None for name in (POOLED, LOCAL))
+        projection = Projection.load(data / Projection.FILE) if (data / Projection.FILE).is_file() else None
+        digest = NOT_PROJECTED if projection is None else projection.digest
+        return FeatureStore(
+            pooled,
+            local,
+            names=_names(data / NAMES),
+            source=str(folder),
+            corrupt=_names(data / CORRUPT) or (),
+            projection=projection,
+            origin=FeatureOrigin.from_dict({**meta, "projection": None if local is None else digest}),
         )
-    parts = [_rows(folder / name, memory) if (folder / name).is_file() else None for name in (POOLED, LOCAL)]
-    corrupt = _names(folder / CORRUPT) or []
-    projection = Projection.load(folder / Projection.FILE) if (folder / Projection.FILE).is_file() else None
-    names = _names(folder / NAMES)
-    digest = NOT_PROJECTED if projection is None else projection.digest
-    origin = FeatureOrigin.from_dict({**meta, "projection": None if parts[1] is None else digest})
-    return FeatureStore(*parts, names=names, source=str(folder), corrupt=corrupt, projection=projection, origin=origin)
+
+    return read_version(read_head, read)
+
+
+def _not_finished(folder: Path) -> InputError:
+    return InputError("is not finished", path=folder, remedy="run the same `halation features` again; it goes on")
 
 
 def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:

@@ -1,25 +1,33 @@
-"""A linear map that made stored cells smaller, kept so that new pictures can be brought to the same numbers."""
+"""Cells made smaller by their principal components: the linear map, kept for new pictures, and how it is fitted."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from halation._arrays import IntArray
 from halation._errors import InputError
+from halation._progress import Progress, silent
 from halation._tensors import load_tensors, save_tensors
 
-__all__ = ["Projection"]
+if TYPE_CHECKING:
+    from halation.data._features import Rows
+
+__all__ = ["Projection", "blocks", "principal"]
 
 _LARGEST = 127  # of an int8
+_NAMES = ("mean", "components", "scale")
+_PICTURES = 64  # at a time: 32 MB of 49 cells with 1,280 numbers, as float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,4 +95,42 @@ class Projection:
         return cls(**found)
 
 
-_NAMES = ("mean", "components", "scale")
+def principal(local: Rows, rows: IntArray, k: int, progress: Progress = silent) -> tuple[Projection, float]:
+    """The k principal components of the cells of some pictures, and the share of their variance that these keep.
+
+    local (n, cells, d); rows: which pictures. The covariance (d, d) is summed block by block in float64 about a mean
+    that is taken first, so memory does not grow with the pictures; blocks are of a fixed size and each component
+    points to where its largest entry is positive, so the same pictures give the same numbers.
+    """
+    cells, d = local.shape
+    n = len(rows) * cells
+    if not 0 < k <= min(d, n - 1):
+        raise InputError(
+            f"cells of {k} dimensions cannot be fitted on {len(rows):,} pictures with {cells} cells of {d} numbers; "
+            f"ask for 1 to {max(1, min(d, n - 1))}, or give more pictures"
+        )
+    total = torch.zeros(d, dtype=torch.float64)
+    for block in blocks(rows, "mean of the cells", progress):
+        total += _flat(local, block).sum(0)
+    mean = total / n
+    covariance = torch.zeros(d, d, dtype=torch.float64)
+    for block in blocks(rows, "principal components", progress):
+        centred = _flat(local, block) - mean
+        covariance.addmm_(centred.T, centred)
+    values, vectors = torch.linalg.eigh(covariance / (n - 1))  # ascending
+    components = vectors.T.flip(0)[:k]
+    largest = components.gather(1, components.abs().argmax(1, keepdim=True))
+    share = float(values.flip(0)[:k].sum() / values.sum()) if values.sum() > 0 else 1.0
+    return Projection(mean.float(), (components * largest.sign()).float()), share
+
+
+def _flat(local: Rows, rows: IntArray) -> Tensor:
+    return local.read(rows).double().flatten(0, 1)  # (B · cells, d)
+
+
+def blocks(rows: IntArray, what: str, progress: Progress) -> Iterator[IntArray]:
+    """Row numbers, a few pictures at a time; the same few each time, so that sums are the same."""
+    progress(what, 0, len(rows))
+    for start in range(0, len(rows), _PICTURES):
+        yield rows[start : start + _PICTURES]
+        progress(what, min(start + _PICTURES, len(rows)), len(rows))

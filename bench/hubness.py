@@ -20,8 +20,7 @@ from halation.data import Direction
 from halation.encoders import Model, load
 from halation.evaluation import evaluate
 from halation.index import HubnessKind, Index
-from halation.search import judge
-from halation.search._judge import NEAR, near_ones
+from halation.search import judge, near_matches
 from halation.similarity import Gaussian
 
 GROUP = "hubness"
@@ -93,7 +92,7 @@ class _Trusted:
         judgements = []
         for split in ("dev", "test"):
             data = model.open_dataset(folder, split)
-            judgements.append(judge(model, data, near_ones(data, "cider", NEAR["cider"])))
+            judgements.append(judge(model, data, near_matches(data)))
         dev, self._test = judgements
         self._calibrators = {direction: fit_calibrator(judged, top=TOP).calibrator for direction, judged in dev.items()}
 

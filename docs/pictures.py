@@ -62,7 +62,7 @@ def _explaining(browser: Browser, demo: Path, room: Path, out: Path) -> None:
     explain(run, demo / "scenes" / "images" / PICTURE, WORDS).to_html(room / "why.html")
     with _page(browser, (room / "why.html").as_uri(), height=400) as page:
         page.wait_for_function(LOADED)
-        _keep(page.screenshot(full_page=True), out)
+        _keep(page.screenshot(full_page=True), out, colours=0)
 
 
 def _head(browser: Browser, report: Path, out: Path) -> None:

@@ -23,9 +23,8 @@ from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction, read_flickr8k_judgements
 from halation.encoders import Model, RunFiles, load
-from halation.search import judge
+from halation.search import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
 from halation.search._calibrate import unseen
-from halation.search._judge import NEAR, naive, near_ones
 from halation.training import read_recipe
 from studies.jobs import Log, digest, ignore
 from studies.trust_measure import CANDIDATES, Measured, abstaining, by_truth, galleries, probabilities, sets, words
@@ -95,8 +94,7 @@ def trust(
         model = load(path).without_gist()
         splits_of = {"dev": unseen(model, folder)[0], "test": model.open_dataset(folder, "test")}
         near = {
-            kind: [near_ones(part, kind, NEAR[kind], progress=progress) for part in splits_of.values()]
-            for kind in relevances
+            kind: [near_matches(part, kind, progress=progress) for part in splits_of.values()] for kind in relevances
         }
         complete = all(part is None for pair in near.values() for part in pair)
         if not complete and (Path(folder) / "ExpertAnnotations.txt").is_file():
@@ -119,7 +117,7 @@ def _world(
     recipe = read_recipe(model.folder / RunFiles.CONFIG)
     about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
-    words_before, before = naive(recipe, model.learnt)
+    words_before, before = uncalibrated_probability(recipe, model.learnt)
     measured = []
     sides: tuple[Direction, Direction] = ("t2i", "i2t")
     for side in sides:
@@ -133,7 +131,7 @@ def _world(
         bigger = _bigger(model, folder, parts[1], test[side]) if near and side == "t2i" else None
         one.galleries = galleries(fitted.calibrator.probability_map, first[1], bigger)
         for kind, pair in judged.items():
-            label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR[kind]:g}"
+            label = "all that is true" if kind == "exact" else f"own, {kind} ≥ {NEAR_RELEVANCE[kind]:g}"
             rows, thresholds, curves = abstaining(label, *pair, _DEPTH)
             one.abstention += rows
             one.thresholds += thresholds

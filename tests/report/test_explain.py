@@ -19,8 +19,8 @@ from halation._errors import InputError
 from halation.data import draw_scenes
 from halation.encoders import Model, PartEmbedding, detail_of, load
 from halation.report import explain
-from halation.report._explain_parts import facts_of
-from halation.report._explain_reading import read_words
+from halation.report._attention import split_words
+from halation.report._score_parts import score_facts
 from halation.search import calibrate_run, embed, make_index, open_search
 from halation.similarity import Gaussian
 from halation.training import read_recipe
@@ -81,7 +81,7 @@ def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
     draw = torch.Generator().manual_seed(7)
     apart = (image.sample(2000, draw) - text.sample(2000, draw)).square().sum(-1).add(1e-6).sqrt()
     expected = torch.sigmoid(15.0 - 2.0 * apart).mean()
-    assert facts["PCME's match probability, at the recipe's first scale and shift"] == pytest.approx(
+    assert facts["PCME's match probability, at the recipe's initial scale and shift"] == pytest.approx(
         float(expected), abs=0.02
     )
 
@@ -91,12 +91,12 @@ def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
     generator = torch.Generator().manual_seed(0)
     one, other = (Gaussian(torch.randn(1, 4, generator=generator), torch.full((1, 4), -2.0)) for _ in range(2))
     learnt = {"soft_contrastive": {"scale": 0.5, "shift": -1.0}}
-    told = facts_of(similarity.csd, one, other, recipe, learnt)
+    told = score_facts(similarity.csd, one, other, recipe, learnt)
     draw = torch.Generator().manual_seed(7)
     apart = torch.cdist(one.sample(2000, draw)[0], other.sample(2000, draw)[0])
     expected = float(torch.sigmoid(-1.0 - 0.5 * apart).mean())
     assert told["PCME's match probability, at its learnt scale and shift"] == pytest.approx(expected, abs=0.02)
-    assert not any("learnt" in name for name in facts_of(similarity.csd, one, other, recipe, {}))
+    assert not any("learnt" in name for name in score_facts(similarity.csd, one, other, recipe, {}))
 
 
 @torch.no_grad()
@@ -150,11 +150,11 @@ def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, ope
 
 
 def test_a_word_of_several_tokens_has_what_they_have_together(run_of: RunOf) -> None:
-    reading = read_words("a t-shirt and red-hot dogs", load(run_of("pcme")))
+    reading = split_words("a t-shirt and red-hot dogs", load(run_of("pcme")))
     assert reading.words == ("a", "t-shirt", "and", "red-hot", "dogs")
     assert reading.tokens == ((), (0,), (1,), (2, 3), (4,))
     assert reading.without[3] == "a t-shirt and dogs"
-    np.testing.assert_allclose(reading.gathered(np.array([[0.1, 0.2, 0.3, 0.25, 0.15]])), [[0, 0.1, 0.2, 0.55, 0.15]])
+    np.testing.assert_allclose(reading.sum_tokens(np.array([[0.1, 0.2, 0.3, 0.25, 0.15]])), [[0, 0.1, 0.2, 0.55, 0.15]])
 
 
 def test_one_word_and_a_text_nobody_knows_can_be_explained(run_of: RunOf, picture: Path) -> None:

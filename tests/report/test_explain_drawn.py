@@ -103,7 +103,13 @@ def test_the_verb_prints_draws_and_gives_json(
     run, asked = run_of("pcme csd"), ("--image", picture, "--text", TEXT)
     assert halation("explain", run, *asked, "-o", tmp_path / "a.html") == 0
     said = capsys.readouterr()
-    for words in ("distance of the means", "spread of the image", "spread of the text", "score", "halation calibrate"):
+    for words in (
+        "distance between the means",
+        "spread of the image",
+        "spread of the text",
+        "score",
+        "halation calibrate",
+    ):
         assert words in said.out
     assert "a.html" in said.err and (tmp_path / "a.html").is_file()
     assert halation("explain", run, *asked, "--json") == 0
@@ -186,12 +192,12 @@ def test_no_zero_is_negative_and_minus_is_a_minus(run_of: RunOf, opened: Image.I
 
 def test_an_image_like_its_text_is_no_negative_distance_away() -> None:
     from halation import similarity
-    from halation.report._explain_parts import parts_of
+    from halation.report._score_parts import score_parts
     from halation.similarity import Gaussian
 
     one = Gaussian.of([[0.5, 2.0]])
     for compare in (similarity.csd, similarity.l2, similarity.wasserstein2):
-        assert all(math.copysign(1, part.value) == 1 for part in parts_of(compare, one, one))
+        assert all(math.copysign(1, part.value) == 1 for part in score_parts(compare, one, one))
 
 
 def test_an_index_named_at_the_prompt_is_closed(

@@ -14,7 +14,7 @@ from torch import nn
 
 from halation.encoders import load
 from halation.report import Explainer, Explanation, explain
-from halation.report._explain import Chance
+from halation.report._explain import MatchProbability
 
 from .conftest import TEXT
 
@@ -77,7 +77,9 @@ def test_of_a_picture_that_was_not_looked_at_nothing_is_claimed(
     network: Any = model.network.image.backbone
     with torch.no_grad():
         kept = model.network.images(network.preprocess(opened)[None])
-    explained = Explainer(model).stored(kept, opened, TEXT, "no eyes", name="p", chance=Chance(None, "unknown"))
+    explained = Explainer(model).explain_stored(
+        kept, opened, TEXT, "no eyes", name="p", probability=MatchProbability(None, "unknown")
+    )
     assert UNSEEN in explained.about_image_attention and explained.image_attention == ()
     told = said(explained, tmp_path)
     assert "image head has no attention" not in told and told.count(UNSEEN) >= 3

@@ -18,7 +18,7 @@ from halation.data import draw_scenes, read_scenes
 from halation.encoders import Model, fingerprint, load
 from halation.search import calibrate_run, judge
 from halation.search._calibrate import unseen
-from halation.search._judge import naive, near_ones
+from halation.search._judge import near_matches, uncalibrated_probability
 from halation.search._typed import typed
 from halation.semantics import caption_relevance
 from halation.training import read_recipe, train_recipe
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_file(run: Path, data: Path) -> None:
 def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
     model = load(run)
     dataset = model.open_dataset(data, "dev")
-    near = near_ones(dataset, "cider", 0.1)
+    near = near_matches(dataset, "cider", 0.1)
     expected = caption_relevance(dataset.captions, dataset.image_of, metric="cider") >= 0.1
     np.testing.assert_array_equal(near, expected)
     judged = judge(model, dataset, near)
@@ -140,7 +140,9 @@ def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
 )
 def test_without_calibration_one_would_have_said(tmp_path: Path, settings: list[str], words: str) -> None:
     (tmp_path / "toy.toml").write_text(RECIPE)
-    told, function = naive(read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]), {})
+    told, function = uncalibrated_probability(
+        read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]), {}
+    )
     assert words in told and "the run learnt" not in told
     p = function(np.array([[-0.1, -0.5, -2.0], [0.0, -1.0, -9.0]], dtype=np.float32))
     assert ((p >= 0) & (p <= 1)).all()
@@ -175,11 +177,11 @@ def test_what_one_would_have_said_is_at_what_the_run_learnt(tmp_path: Path, term
     settings, learnt, expected, words = SAID[term]
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings, f"loss.{term}.weight=1"])
-    told, function = naive(recipe, {term: learnt})
+    told, function = uncalibrated_probability(recipe, {term: learnt})
     assert words in told and "the run learnt" in told
     scores = [-0.1, -0.5, -2.0]
     np.testing.assert_allclose(function(np.array([scores])), [[expected(score) for score in scores]], rtol=1e-6)
-    assert "the recipe's first" in naive(recipe, {})[0]
+    assert "the recipe's first" in uncalibrated_probability(recipe, {})[0]
 
 
 def test_calibrating_says_whether_before_is_at_what_was_learnt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halation._web._document import SHARED, csp_hash, document, shared
 from halation._web._markup import Child, Markup, data_block, tag
-from halation._web._numbers import percent, plain, signed, significant
+from halation._web._text import percent, plain, sentence, signed, significant
 
 __all__ = [
     "SHARED",
@@ -15,6 +15,7 @@ __all__ = [
     "document",
     "percent",
     "plain",
+    "sentence",
     "shared",
     "signed",
     "significant",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from halation.report._explain import Explainer, explain, explain_hit
     from halation.report._explanation import Attention, Explanation, JoinedScore, Part
     from halation.report._facts import Facts
-    from halation.report._gather import gather_facts
+    from halation.report._gather_facts import gather_facts
     from halation.report._influence import ExplanationCancelled
     from halation.report._page import report_run, write_page
 
@@ -49,7 +49,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "ExplanationCancelled": "halation.report._influence",
             "explain": "halation.report._explain",
             "explain_hit": "halation.report._explain",
-            "gather_facts": "halation.report._gather",
+            "gather_facts": "halation.report._gather_facts",
             "report_run": "halation.report._page",
             "write_page": "halation.report._page",
         },

@@ -6,21 +6,61 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from halation._arrays import FloatArray
 from halation.data import Features
-from halation.encoders import Encoded, PartEmbedding
-from halation.report._explain_reading import Reading
+from halation.encoders import Encoded, Model, PartEmbedding
 from halation.report._explanation import Attention
 
-__all__ = ["SideAttention", "attention_of", "cells_per_row"]
+__all__ = ["SideAttention", "TextWords", "attention_of", "cells_per_row", "split_words"]
 
 _NOT_LOOKED = "the model did not look at the picture, so its attention is not known"
 _NONE = "this {side} head has no attention"
 _NOT_REPORTED = "this {what} does not report its attention"
 _NOT_SQUARE = "the attention of this image head is not drawn: its cells do not form a square"
 _WORD_PIECES = "the attention of this text head is not shown: it reads pieces of words"
+
+
+class TextWords(NamedTuple):
+    """A text split into words.
+
+    words     split at white space; or the model's tokens, if it splits the text in another way
+    tokens    the positions of each word's tokens, empty for a word that the model skips ("a"); None if it reads word
+              pieces
+    without   the text without each word
+    """
+
+    words: tuple[str, ...]
+    tokens: tuple[tuple[int, ...], ...] | None
+    without: tuple[str, ...]
+
+    def sum_tokens(self, weights: FloatArray) -> FloatArray:
+        """(heads, tokens) → (heads, words): the weight of a word is the sum over its tokens."""
+        sums = np.zeros((len(weights), len(self.words)))
+        for word, positions in enumerate(self.tokens or ()):
+            sums[:, word] = weights[:, list(positions)].sum(1)
+        return sums
+
+
+def split_words(text: str, model: Model) -> TextWords:
+    """The words of a text, each with the tokens that the model makes of it: one, several or none."""
+    words = text.split()
+    whole, each = model.texts.words(text), [model.texts.words(word) for word in words]
+    if whole is None:
+        return TextWords(tuple(words), None, _without(words))
+    positions, start = [], 0
+    for tokens in each:
+        positions.append(tuple(range(start, start + len(tokens or ()))))
+        start += len(tokens or ())
+    if [token for tokens in each for token in tokens or ()] != whole:  # some tokenizers read "can not" as one word
+        words, positions = whole, [(position,) for position in range(len(whole))]
+    return TextWords(tuple(words), tuple(positions), _without(words))
+
+
+def _without(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(" ".join([*words[:left_out], *words[left_out + 1 :]]) for left_out in range(len(words)))
 
 
 class SideAttention(NamedTuple):
@@ -38,11 +78,11 @@ class _HeadWeights(NamedTuple):
 
 
 def attention_of(
-    model: Any,
+    network: Any,
     compare: Any,
     encoded: tuple[Encoded, Encoded],
     features: tuple[Features | None, Features],
-    reading: Reading,
+    words: TextWords,
     tokens: Sequence[str] | None,
 ) -> tuple[SideAttention, SideAttention]:
     """The attention over the picture and over the words: a scorer's, if it attends to both at once, or each head's.
@@ -51,8 +91,8 @@ def attention_of(
     features   what the backbones gave; None for a picture that the model did not look at
     tokens     the words as the model splits them, which name a scorer's attentions
     """
-    image, text = _weights(model, compare, encoded, features)
-    return _over_cells(image, features[0], tokens), _over_words(text, reading)
+    image, text = _weights(network, compare, encoded, features)
+    return _over_cells(image, features[0], tokens), _over_words(text, words)
 
 
 def cells_per_row(local: Tensor | None) -> int | None:
@@ -62,7 +102,7 @@ def cells_per_row(local: Tensor | None) -> int | None:
 
 
 def _weights(
-    model: Any, compare: Any, encoded: tuple[Encoded, Encoded], features: tuple[Features | None, Features]
+    network: Any, compare: Any, encoded: tuple[Encoded, Encoded], features: tuple[Features | None, Features]
 ) -> tuple[_HeadWeights, _HeadWeights]:
     if hasattr(compare, "attentions"):
         image, text = compare.attentions(*encoded)
@@ -70,7 +110,7 @@ def _weights(
     if isinstance(encoded[0], PartEmbedding):  # nothing is pooled before the scorer, so only it could report
         unknown = _HeadWeights(None, _NOT_REPORTED.format(what="scorer"))
         return unknown, unknown
-    return _of_head(model.image, "image", features[0]), _of_head(model.text, "text", features[1])
+    return _of_head(network.image, "image", features[0]), _of_head(network.text, "text", features[1])
 
 
 def _of_head(side: Any, name: str, features: Features | None) -> _HeadWeights:
@@ -93,13 +133,13 @@ def _over_cells(given: _HeadWeights, features: Features | None, tokens: Sequence
     return SideAttention(tuple(Attention(a.of, a.heads, a.weights.reshape(-1, side, side)) for a in flat))
 
 
-def _over_words(given: _HeadWeights, reading: Reading) -> SideAttention:
+def _over_words(given: _HeadWeights, words: TextWords) -> SideAttention:
     if not given.weights:
         return SideAttention((), given.why_none)
-    if reading.tokens is None:
+    if words.tokens is None:
         return SideAttention((), _WORD_PIECES)
     over_tokens = [_attention(of, weights[0]) for of, weights in given.weights.items()]
-    return SideAttention(tuple(Attention(a.of, a.heads, reading.gathered(a.weights)) for a in over_tokens))
+    return SideAttention(tuple(Attention(a.of, a.heads, words.sum_tokens(a.weights)) for a in over_tokens))
 
 
 def _attention(of: str, weights: Tensor, heads: Sequence[str] | None = None) -> Attention:

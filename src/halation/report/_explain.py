@@ -1,4 +1,4 @@
-"""`explain`: a run, a picture and a text in, an `Explanation` out."""
+"""`explain`: why a picture scores as it does for a text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from halation._errors import InputError, MissingExtra
 from halation._web import plain
 from halation.data import Features, read_picture
 from halation.encoders import Encoded, Gisted, Model, RunFiles, SoftMaximum, detail_of, load
-from halation.report._attention import SideAttention, attention_of, cells_per_row
-from halation.report._explain_parts import facts_of, name_of, parts_of
-from halation.report._explain_reading import Reading, read_words
+from halation.report._attention import SideAttention, TextWords, attention_of, cells_per_row, split_words
 from halation.report._explanation import Explanation, JoinedScore
 from halation.report._influence import (
     MOST_WORDS,
@@ -30,32 +28,31 @@ from halation.report._influence import (
     parts_per_row,
     word_influence,
 )
-from halation.search import Search, UnknownItem
-from halation.search._calibrators import read_calibrators
-from halation.search._query import read_query
+from halation.report._score_parts import score_facts, score_parts, similarity_name
+from halation.search import Search, UnknownItem, read_calibrators, read_query
 from halation.training import read_recipe
 
 __all__ = ["Explainer", "explain", "explain_hit"]
 
-_CELLS = 7  # rows and columns of the influence where a model has no cells of its own
-_SAME = 0.01  # how far a score may be from the index's, which keeps what was seen when it was made
-_NOT_CALIBRATED = "the run was not calibrated; `halation calibrate` does it"
+_CELLS = 7  # parts per row and column of a picture, if the model has no cells
+_TOLERANCE = 0.01  # of the difference between the score now and the score by the index
+_NOT_CALIBRATED = "the run is not calibrated; halation calibrate does that"
 _RELATIVE = "it depends on the query's best hit, which a pair alone does not have; give an index, or search"
-_NOT_UNDERSTOOD = "the model knows none of these words"
+_UNKNOWN_WORDS = "the model knows none of these words"
 
 
 class EncodedImage(NamedTuple):
-    """An image as it is compared; what its backbone saw, and the pixels, where it was looked at."""
+    """An encoded image; with the backbone's features and the pixels, if the model looked at the picture."""
 
-    image: Encoded
+    encoded: Encoded
     features: Features | None = None
     pixels: Tensor | None = None  # (3, H, W)
 
 
-class Chance(NamedTuple):
-    """A match probability and what it refers to, or None and why."""
+class MatchProbability(NamedTuple):
+    """A match probability and what it refers to, or None and why there is none."""
 
-    probability: float | None
+    value: float | None
     about: str
 
 
@@ -68,13 +65,13 @@ def explain(
     data: str | os.PathLike[str] | None = None,
     search: Search | None = None,
 ) -> Explanation:
-    """Why a picture scores as it does for a text.
+    """Explain why a picture scores as it does for a text.
 
-    run        a trained run, or its folder
+    run        a run's folder, or a loaded model
     image      a picture, or its file
-    backbone   what computed the features, for a run trained on features whose name does not tell
-    data       the data's folder, for a run on features that were made smaller and that does not keep how
-    search     an index of this run's: the probability is then that of a hit among its pictures
+    backbone   the network that computed the features, for a model trained on features whose name does not tell
+    data       the data's folder, for a model that does not keep how the cells of its features were made smaller
+    search     a search with this model: the probability is then that of a hit among its images
     """
     model = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
     explainer = Explainer(model, search=search)
@@ -90,12 +87,12 @@ def explain_hit(
     max_pixels: int | None = None,
     is_wanted: IsWanted = always,
 ) -> Explanation:
-    """Why a search ranks one of its pictures as it does for these words, with the probability its answer has.
+    """Explain why a search ranks one of its images as it does for a text, with the probability that the hit has.
 
     `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
     """
     if not isinstance(search, Search):
-        raise InputError("this search has no model that could explain what it finds")
+        raise InputError("this search has no model, so its hits cannot be explained")
     item = search.item(id)
     if item.side != "images":
         raise InputError(f"{id} is a caption; only pictures are explained")
@@ -105,28 +102,32 @@ def explain_hit(
     picture = read_picture(content, id) if max_pixels is None else read_picture(content, id, limit=max_pixels)
     model = search.model
     explainer = Explainer(model)
-    chance = _chance_of_hit(search, id, text)
+    probability = _hit_probability(search, id, text)
     index = search.indexes["images"]
-    kept = index.gaussians(index.rows([id]))
+    stored = index.gaussians(index.rows([id]))
     try:
         _ = model.images.network
     except (InputError, MissingExtra) as error:
         why = error.render(lambda path: path.name)  # a note may be read on another machine
-        return explainer.stored(kept, picture, text, why, name=id, chance=chance, is_wanted=is_wanted)
-    explained = explainer(picture, text, name=id, chance=chance, is_wanted=is_wanted)
-    score = float(model.similarity(kept, model.encode_texts(explained.text)))
-    if abs(score - explained.score) <= _SAME * max(1.0, abs(score)):
+        return explainer.explain_stored(
+            stored, picture, text, why, name=id, probability=probability, is_wanted=is_wanted
+        )
+    explained = explainer(picture, text, name=id, probability=probability, is_wanted=is_wanted)
+    score = float(model.similarity(stored, model.encode_texts(explained.text)))
+    if abs(score - explained.score) <= _TOLERANCE * max(1.0, abs(score)):
         return explained
-    scores = f"looked at again the picture scores {plain(explained.score, 3)}, in the index {plain(score, 3)}"
-    why = "it, or the features the index was made of, come from another copy"
-    return replace(explained, notes=(*explained.notes, f"{scores}: {why}"))
+    note = (
+        f"the picture scores {plain(explained.score, 3)} now, but {plain(score, 3)} by the index: the picture, or the "
+        "features the index was made from, come from another copy"
+    )
+    return replace(explained, notes=(*explained.notes, note))
 
 
 class Explainer:
-    """A run that explains, for many pairs: what it needs is loaded once. Safe to use from several threads."""
+    """Explains many pairs with one loaded model. Safe to use from several threads."""
 
     def __init__(self, model: Model, *, search: Search | None = None) -> None:
-        self.search = search  # for what a probability is relative to
+        self.search = search  # probabilities are those of its hits
         self.model, self.network = model, model.network
         self.recipe = read_recipe(model.folder / RunFiles.CONFIG)
         compare = self.network.compare
@@ -138,21 +139,21 @@ class Explainer:
         text: str,
         *,
         name: str = "picture",
-        chance: Chance | None = None,
+        probability: MatchProbability | None = None,
         is_wanted: IsWanted = always,
     ) -> Explanation:
-        """Of one picture and one text; `chance` where a search knows better what it may claim.
+        """Explain one picture and one text; `probability` is given if a search already knows it.
 
         `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
         """
         picture = picture.convert("RGB")
         with torch.no_grad():
             pixels = self.model.preprocess(picture)
-            taken, side = self.model.images.read(pixels[None]), cast(Any, self.network.image)
-            seen = EncodedImage(self.network.images(taken), side.backbone(taken), pixels)
-        return self._explained(seen, picture, text, name, chance, is_wanted)
+            inputs, side = self.model.images.read(pixels[None]), cast(Any, self.network.image)
+            image = EncodedImage(self.network.images(inputs), side.backbone(inputs), pixels)
+        return self._explain(image, picture, text, name, probability, is_wanted)
 
-    def stored(
+    def explain_stored(
         self,
         image: Encoded,
         picture: Image.Image,
@@ -160,134 +161,139 @@ class Explainer:
         why: str,
         *,
         name: str,
-        chance: Chance,
+        probability: MatchProbability,
         is_wanted: IsWanted = always,
     ) -> Explanation:
-        """The same of an image as an index keeps it, where the run cannot look at the picture, and `why` not."""
-        explained = self._explained(EncodedImage(image), picture.convert("RGB"), text, name, chance, is_wanted)
-        return replace(explained, notes=(*explained.notes, f"nothing is known of the parts of the picture: {why}"))
+        """Explain an image by its stored embedding, if the model cannot look at the picture; `why` says why not."""
+        explained = self._explain(EncodedImage(image), picture.convert("RGB"), text, name, probability, is_wanted)
+        note = f"the influence of the picture's parts is not known: {why}"
+        return replace(explained, notes=(*explained.notes, note))
 
     @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
-    def _explained(
-        self, seen: EncodedImage, picture: Image.Image, text: str, name: str, chance: Chance | None, is_wanted: IsWanted
+    def _explain(
+        self,
+        image: EncodedImage,
+        picture: Image.Image,
+        text: str,
+        name: str,
+        probability: MatchProbability | None,
+        is_wanted: IsWanted,
     ) -> Explanation:
         query = read_query(text, self.model)
-        reading, said = read_words(query.text, self.model), self._read([query.text])
-        detail, asked = detail_of(seen.image), detail_of(said)
-        parts = parts_of(self.compare, detail, asked)
+        words, encoded_text = split_words(query.text, self.model), self._encode_texts([query.text])
+        image_detail, text_detail = detail_of(image.encoded), detail_of(encoded_text)
+        parts = score_parts(self.compare, image_detail, text_detail)
         score = math.fsum(part.value for part in parts)
-        on_cells, on_words = self._attended(seen, query.text, asked, reading)
-        words = word_influence(
-            score, reading.without, lambda texts: self._scores(detail, detail_of(self._read(texts)))[0], is_wanted
-        )
-        given = (chance or self._chance(score, query.text)) if query.understood else Chance(None, _NOT_UNDERSTOOD)
+        over_cells, over_words = self._attention(image, query.text, text_detail, words)
+
+        def text_scores(texts: Sequence[str]) -> Tensor:
+            return self._scores(image_detail, detail_of(self._encode_texts(texts)))[0]
+
+        if not query.understood:
+            probability = MatchProbability(None, _UNKNOWN_WORDS)
+        probability = probability or self._probability(score, query.text)
         return Explanation(
             name=name,
             text=query.text,
-            similarity=name_of(self.compare),
+            similarity=similarity_name(self.compare),
             score=score,
             parts=parts,
-            facts=facts_of(self.compare, detail, asked, self.recipe, self.model.learnt),
-            probability=given.probability,
-            about_probability=given.about,
-            words=reading.words,
-            known=self._known(reading),
-            image_attention=on_cells.attentions,
-            text_attention=on_words.attentions,
-            about_image_attention=on_cells.why_none,
-            about_text_attention=on_words.why_none,
-            image_influence=self._cells(seen, asked, score, is_wanted),
-            text_influence=_array(words),
+            facts=score_facts(self.compare, image_detail, text_detail, self.recipe, self.model.learnt),
+            probability=probability.value,
+            about_probability=probability.about,
+            words=words.words,
+            known=self._known_words(words),
+            image_attention=over_cells.attentions,
+            text_attention=over_words.attentions,
+            about_image_attention=over_cells.why_none,
+            about_text_attention=over_words.why_none,
+            image_influence=self._image_influence(image, text_detail, score, is_wanted),
+            text_influence=_array(word_influence(score, words.without, text_scores, is_wanted)),
             picture=picture,
-            view=self._view(picture, seen.pixels is not None),
-            joined=self._joined(seen.image, said),
-            notes=(*query.notes, *_bounds(reading, seen)),
+            view=self._view(picture, image.pixels is not None),
+            joined=self._joined(image.encoded, encoded_text),
+            notes=(*query.notes, *_limits(words, image)),
         )
 
-    def _cells(self, seen: EncodedImage, asked: Encoded, score: float, is_wanted: IsWanted) -> FloatArray | None:
-        if seen.pixels is None or seen.features is None:
+    def _image_influence(
+        self, image: EncodedImage, text: Encoded, score: float, is_wanted: IsWanted
+    ) -> FloatArray | None:
+        if image.pixels is None or image.features is None:
             return None
-        across = parts_per_row(cells_per_row(seen.features.local) or _CELLS)
+        parts = parts_per_row(cells_per_row(image.features.local) or _CELLS)
 
-        def scores(filled: Tensor) -> Tensor:
-            return self._scores(detail_of(self._looked(filled)), asked)[:, 0]
+        def scores(pixels: Tensor) -> Tensor:
+            return self._scores(detail_of(self.network.images(self.model.images.read(pixels))), text)[:, 0]
 
-        return _array(cell_influence(seen.pixels, across, across, score, scores, is_wanted))
+        return _array(cell_influence(image.pixels, parts, parts, score, scores, is_wanted))
 
-    def _looked(self, pixels: Tensor) -> Encoded:
-        return self.network.images(self.model.images.read(pixels))
-
-    def _read(self, texts: Sequence[str]) -> Encoded:
+    def _encode_texts(self, texts: Sequence[str]) -> Encoded:
         return self.network.captions(self.model.texts.tokens(texts))
 
     def _scores(self, images: Encoded, texts: Encoded) -> Tensor:
         scores: Tensor = self.compare(images, texts)
         return scores.float().cpu()
 
-    def _attended(
-        self, seen: EncodedImage, text: str, asked: Encoded, reading: Reading
+    def _attention(
+        self, image: EncodedImage, text: str, text_detail: Encoded, words: TextWords
     ) -> tuple[SideAttention, SideAttention]:
-        """Over the cells of the picture and over the words."""
-        words = cast(Any, self.network.text).backbone(self.model.texts.tokens([text]))
-        heard = self.model.texts.words(text)
-        return attention_of(
-            self.network, self.compare, (detail_of(seen.image), asked), (seen.features, words), reading, heard
-        )
+        """The attention over the cells of the picture and over the words."""
+        text_features = cast(Any, self.network.text).backbone(self.model.texts.tokens([text]))
+        encoded, features = (detail_of(image.encoded), text_detail), (image.features, text_features)
+        return attention_of(self.network, self.compare, encoded, features, words, self.model.texts.words(text))
 
-    def _known(self, reading: Reading) -> tuple[bool, ...]:
-        unknown = set(self.model.texts.unknown_words(" ".join(reading.words)))
-        return tuple(not unknown.intersection(self.model.texts.words(word) or ()) for word in reading.words)
+    def _known_words(self, words: TextWords) -> tuple[bool, ...]:
+        unknown = set(self.model.texts.unknown_words(" ".join(words.words)))
+        return tuple(not unknown.intersection(self.model.texts.words(word) or ()) for word in words.words)
 
-    def _chance(self, score: float, text: str) -> Chance:
-        """As a search shows it; where the calibration is relative to a query's best hit, a pair alone has none."""
+    def _probability(self, score: float, text: str) -> MatchProbability:
+        """As a search shows it. A pair alone has none if probabilities are relative to the query's best hit."""
         calibrators, notes = read_calibrators(self.model.folder)
         if calibrators is None:
-            return Chance(None, notes[0] if notes else _NOT_CALIBRATED)
+            return MatchProbability(None, notes[0] if notes else _NOT_CALIBRATED)
         calibrator, search = calibrators.t2i, self.search
         if search is not None:
             gallery, best = len(search.indexes["images"]), search.text(text, 1, "images").hits
             top = max([score, *(hit.score for hit in best)])
-            found = calibrator.probability([top, score], gallery)[1]
-            return Chance(float(found), f"as a hit among {gallery:,} pictures")
+            probability = calibrator.probability([top, score], gallery)[1]
+            return MatchProbability(float(probability), f"as a hit among {gallery:,} pictures")
         if calibrator.probability_map.best_weight > 0:
-            return Chance(None, _RELATIVE)
-        return Chance(
+            return MatchProbability(None, _RELATIVE)
+        return MatchProbability(
             float(calibrator.probability([score])[0]), f"as a hit among {calibrator.probability_map.gallery:,} pictures"
         )
 
-    def _joined(self, image: Encoded, said: Encoded) -> JoinedScore | None:
+    def _joined(self, image: Encoded, text: Encoded) -> JoinedScore | None:
         join = self.network.compare
-        if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(said, Gisted)):
+        if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(text, Gisted)):
             return None
-        return joined(join, image, said)
+        return joined_score(join, image, text)
 
     def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
         width, height = map(float, picture.size)
-        view = (
-            getattr(self.model.images.network, "view", None) if looked else None
-        )  # a network of one's own need not say
-        found: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
-        return found
+        view = getattr(self.model.images.network, "view", None) if looked else None  # your own network need not have it
+        box: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
+        return box
 
 
-def joined(join: SoftMaximum, image: Gisted, text: Gisted) -> JoinedScore:
-    """The two scores a soft maximum joins, of one image and one text, on its scale."""
+def joined_score(join: SoftMaximum, image: Gisted, text: Gisted) -> JoinedScore:
+    """The detail and gist scores of one image and one text, and their soft maximum."""
     detail = (join.detail(image, text) - join.median) / join.reach
     gist = join.floor + (1 - join.floor) * (1 + (image.gist.mean * text.gist.mean).sum()) / 2
     share = torch.sigmoid((detail - gist) / join.temperature)
     return JoinedScore(float(join(image, text)), float(detail), float(gist), float(share))
 
 
-def _bounds(reading: Reading, seen: EncodedImage) -> Iterator[str]:
-    """What was not looked at, because looking at everything has no end."""
-    if len(reading.words) > MOST_WORDS:
+def _limits(words: TextWords, image: EncodedImage) -> Iterator[str]:
+    """Notes about words and cells that were not left out one by one, because that would take too long."""
+    if len(words.words) > MOST_WORDS:
         yield (
-            f"of the {len(reading.words)} words the first {MOST_WORDS} were left out, one at a time; what the others "
-            "do was not looked at (the score is that of the whole text)"
+            f"influence was measured for the first {MOST_WORDS} of the {len(words.words)} words; the score is that of "
+            "the whole text"
         )
-    side = 0 if seen.features is None else cells_per_row(seen.features.local) or _CELLS
-    if side and (across := parts_per_row(side)) < side:
-        yield f"the picture's {side} × {side} cells were left out in {across} × {across} larger parts"
+    side = 0 if image.features is None else cells_per_row(image.features.local) or _CELLS
+    if side and (parts := parts_per_row(side)) < side:
+        yield f"the influence of the picture's {side} × {side} cells was measured in {parts} × {parts} larger parts"
 
 
 def _array(values: Tensor) -> FloatArray:
@@ -295,12 +301,12 @@ def _array(values: Tensor) -> FloatArray:
     return array
 
 
-def _chance_of_hit(search: Search, id: str, text: str) -> Chance:  # noqa: A002
+def _hit_probability(search: Search, id: str, text: str) -> MatchProbability:  # noqa: A002
     if search.calibrators is None:
-        return Chance(None, _NOT_CALIBRATED)
+        return MatchProbability(None, _NOT_CALIBRATED)
     top = search.calibrators.t2i.top
     answer = search.text(text, top, "images")
-    found = [hit.probability for hit in answer.hits if hit.id == id]
-    if not found or found[0] is None:
-        return Chance(None, f"probabilities were calibrated on the {top} best hits, and this is none of them")
-    return Chance(found[0], f"as a hit of this search, among {len(search.indexes['images']):,} pictures")
+    probability = next((hit.probability for hit in answer.hits if hit.id == id), None)
+    if probability is None:
+        return MatchProbability(None, f"probabilities are known for the {top} best hits, and this is not one of them")
+    return MatchProbability(probability, f"as a hit of this search, among {len(search.indexes['images']):,} pictures")

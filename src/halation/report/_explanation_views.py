@@ -13,7 +13,7 @@ from PIL import Image
 from halation import _table
 from halation._arrays import FloatArray
 from halation._files import write_text
-from halation._web import Markup, document, percent, plain, significant, tag
+from halation._web import Markup, document, percent, plain, sentence, significant, tag
 from halation.report._explanation import Attention, Explanation
 from halation.report._pictures import brighten, colour, crop, encode_picture
 
@@ -165,7 +165,7 @@ def write_html(explanation: Explanation, path: str | os.PathLike[str]) -> None:
             tag("section", [_figure(panel, e) for panel in panels(e)], class_="pictures", aria_label="The picture"),
             tag("section", [_words(e, row) for row in word_rows(e)], aria_label="The words"),
             tag("section", _parts(e), _others(e), class_="numbers", aria_label="The numbers"),
-            tag("ul", [tag("li", note) for note in (*_legend(e), *e.remarks)], class_="notes"),
+            tag("ul", [tag("li", sentence(note)) for note in (_legend(e), *e.remarks)], class_="notes"),
         ),
     ]
     style = files("halation.report").joinpath("static").joinpath("explain.css").read_text(encoding="utf-8")
@@ -191,17 +191,18 @@ def _words(e: Explanation, row: WordRow) -> Markup:
 
 def _parts(e: Explanation) -> Markup:
     named = _score_rows(e)
+    several = len(named) > 1
     largest = max(1e-12, *(abs(value) for _, value, _ in named))
     rows = [
         tag(
             "tr",
             _row_head(name, formula),
-            tag("td", _bar(value, abs(value) / largest)),
+            tag("td", _bar(value, abs(value) / largest)) if several else None,
             tag("td", plain(value, 4), class_="value"),
         )
         for name, value, formula in named
     ]
-    return tag("table", tag("caption", "Parts of the score"), rows)
+    return tag("table", tag("caption", "Parts of the score" if several else "Score"), rows)
 
 
 def _others(e: Explanation) -> Markup:
@@ -219,7 +220,7 @@ def _bar(value: float, share: float) -> Markup:
     return tag("svg", whole, filled, class_="bar", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
 
 
-def _legend(e: Explanation) -> list[str]:
+def _legend(e: Explanation) -> str:
     notes = [
         "Influence is how much the score falls when a word is left out, or when a part of the picture is filled with "
         "its mean colour. Red-orange speaks for the match, blue against it."
@@ -228,4 +229,4 @@ def _legend(e: Explanation) -> list[str]:
         notes.append("Bright areas are where a head looks.")
     if e.image_attention or e.text_attention:
         notes.append("Attention alone does not prove that something mattered.")
-    return [" ".join(notes)]
+    return " ".join(notes)

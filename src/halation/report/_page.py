@@ -11,11 +11,11 @@ import halation
 from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
-from halation._web import Markup, data_block, document, shared, tag
+from halation._web import Markup, data_block, document, sentence, shared, tag
 from halation.data import Photos
 from halation.report._facts import Facts
-from halation.report._gather import gather_facts
-from halation.report._page_explorer import embedding_map, images_needed, one_query, script_data, sentence
+from halation.report._gather_facts import gather_facts
+from halation.report._page_explorer import embedding_map, images_needed, one_query, script_data
 from halation.report._page_figures import curves, probabilities
 from halation.report._page_galleries import best_and_worst, certainty, disagreements
 from halation.report._page_head import headline, measures

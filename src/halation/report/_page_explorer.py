@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from halation._arrays import FloatArray
-from halation._web import Markup, tag
+from halation._web import Markup, sentence, tag
 from halation.report._facts import Facts, Map, Missing, Query, RankedItem
 from halation.report._galleries import mark_words
 from halation.report._page_figures import missing_note
 
-__all__ = ["embedding_map", "images_needed", "one_query", "script_data", "sentence"]
+__all__ = ["embedding_map", "images_needed", "one_query", "script_data"]
 
 _MAP_SIDE = 10_000  # the longer side of the map in whole steps
 
@@ -93,11 +93,6 @@ def _map_tools(made: Map) -> Markup:
 def _checkbox(name: str, text: str, colour: str) -> Markup:
     swatch = tag("span", "", class_=f"swatch {colour}") if colour else None
     return tag("label", tag("input", type="checkbox", id=f"map-{name}", checked=True), swatch, text, class_="check")
-
-
-def sentence(note: str) -> str:
-    """A note with a capital letter and a full stop."""
-    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
 
 
 def script_data(facts: Facts) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _training(facts: Facts) -> Markup:
         ("Validation", "epoch", kept, _grouped(one.validation for one in known)),
     ):
         small = [
-            _figure(name, lines(group, Axes(f"{title}: {name}", unit, name, 300, 180, whole_x=True)), None, "")
+            _figure(name, lines(group, Axes(f"{title}: {name}", unit, "", 300, 180, whole_x=True)), None, "")
             for name, group in groups.items()
         ]
         if small:

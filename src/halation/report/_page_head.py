@@ -31,15 +31,11 @@ _QUESTIONS = (  # the measure, the question, the answers
 
 def headline(facts: Facts) -> Markup:
     """The title, the result in words, and the four numbers a reader looks for first."""
-    run, report = facts.runs[0], facts.report
-    size = (
-        f"{facts.data}: {report.about['images']:,} images and {report.about['captions']:,} captions. "
-        f"{len(report.queries['i2t']):,} images and {len(report.queries['t2i']):,} captions are queries."
-    )
+    run = facts.runs[0]
     parts = [
         tag("p", "Report", class_="eyebrow"),
         tag("h1", run.name, *([tag("small", f" compared with {facts.runs[1].name}")] if facts.comparison else [])),
-        tag("p", size, class_="size"),
+        tag("p", _size(facts), class_="size"),
         tag("p", _lead(facts.report), class_="lead"),
     ]
     if facts.comparison is not None:
@@ -54,6 +50,14 @@ def headline(facts: Facts) -> Markup:
         tag("ul", models, class_="models"),
     ]
     return tag("section", parts, id="top", class_="head")
+
+
+def _size(facts: Facts) -> str:
+    about, queries = facts.report.about, facts.report.queries
+    size = f"{facts.data}: {about['images']:,} images and {about['captions']:,} captions"
+    if (len(queries["i2t"]), len(queries["t2i"])) == (about["images"], about["captions"]):
+        return f"{size}, all of them queries."
+    return f"{size}; {len(queries['i2t']):,} images and {len(queries['t2i']):,} captions are queries."
 
 
 def _duration(run: RunFacts) -> str:
@@ -77,7 +81,7 @@ def _asp_sentence(report: Report) -> str:
         galleries = report.about["gallery"][direction]
         chance = 100 * chance_asp(round(sum(galleries) / len(galleries)))
         parts.append(f"{results['ASP(tfidf)']:.1f} for {answers} (chance {chance:.0f}, ceiling {ceiling:.0f})")
-    return f"With tf-idf between captions as relevance, whole rankings have an ASP of {' and '.join(parts)}."
+    return f"With tf\u2011idf between captions as relevance, whole rankings have an ASP of {' and '.join(parts)}."
 
 
 def judge(difference: Difference, *, smaller_is_better: bool = False) -> str:

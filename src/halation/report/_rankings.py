@@ -1,4 +1,4 @@
-"""Both rankings of one query, by score and by relevance, with the ranks that ASP compares."""
+"""Both rankings of a query, by score and by relevance, with the ranks that ASP compares."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, IntArray
+from halation._progress import Progress
 from halation.data import Direction
+from halation.evaluation import DIRECTIONS
 from halation.metrics import rank_ratio
-from halation.report._facts import Mark, Query, RankedItem
+from halation.report._facts import Gallery, Mark, Query, RankedItem
+from halation.report._measured_run import MeasuredRun
+from halation.semantics import Corpus
 
-__all__ = ["Row", "query_rankings", "ranked_items"]
+__all__ = ["Row", "all_rankings", "query_rankings", "ranked_items"]
+
+_SHOWN = ("R@1", "R-P", "PMRP", "ASP(tfidf)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +29,47 @@ class Row:
     relevance: FloatArray
     right: BoolArray
     written: BoolArray
+
+
+def all_rankings(
+    runs: list[MeasuredRun], corpus: Corpus, galleries: list[Gallery], most: int, seed: int, progress: Progress
+) -> tuple[Query, ...]:
+    """The queries of the galleries, then others drawn at random up to `most`, half of them in each direction.
+
+    runs   the report's run, and the run it is compared with, if there is one
+    """
+    generator = np.random.default_rng(seed)
+    queries: list[Query] = []
+    for direction in DIRECTIONS:
+        measured = runs[0].report.queries[direction].items
+        shown = list(dict.fromkeys(item for one in galleries if one.direction == direction for item in one.queries))
+        others = [item for item in generator.permutation(measured).tolist() if item not in set(shown)]
+        items = shown + sorted(others[: max(0, most // 2 - len(shown))])
+        position = {int(item): row for row, item in enumerate(measured)}
+        for done, item in enumerate(items):
+            queries.append(_rankings_of(runs, corpus, direction, item, position[item]))
+            progress(f"rankings {direction}", done + 1, len(items))
+    return tuple(queries)
+
+
+def _rankings_of(runs: list[MeasuredRun], corpus: Corpus, direction: Direction, item: int, position: int) -> Query:
+    run, dataset, columns = runs[0], runs[0].dataset, runs[0].report.per_query[direction]
+    query, all_images = np.array([item]), np.arange(len(dataset))
+    if direction == "i2t":
+        relevance, written = corpus.block(query, np.arange(dataset.n_captions))[0], dataset.image_of == item
+    else:
+        relevance, written = corpus.block(all_images, query)[:, 0], all_images == dataset.image_of[item]
+    right = dataset.truth.positives(direction, query)[0]
+    values = {name: float(columns[name][position]) for name in _SHOWN if name in columns}
+    kind = "images" if direction == "i2t" else "captions"
+    return query_rankings(
+        direction,
+        item,
+        Row(run.scores_of(direction, item), relevance, right, written),
+        values | {"rank": float(columns["MedR"][position])},
+        sigma=float(run.sigma[kind][item]) if run.sigma else None,
+        other_scores=runs[1].scores_of(direction, item) if len(runs) > 1 else None,
+    )
 
 
 def query_rankings(

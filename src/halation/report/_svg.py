@@ -11,7 +11,7 @@ from halation.report._facts import Bars, Histogram, Line
 
 __all__ = ["Axes", "bars", "histograms", "lines", "ticks", "whisker"]
 
-LEFT, RIGHT, TOP, BOTTOM = 46, 20, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 46, 20, 28, 38
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,7 @@ def _framed(axes: Axes, across: _Scale, up: _Scale, marks: Sequence[Markup], *, 
         tag("text", short(x), class_="tick", x=across(x), y=bottom + 16, text_anchor="middle")
         for x in (_x_ticks(across, axes) if x_ticks else ())
     ]
+    text.append(tag("text", axes.y, class_="label", x=4, y=11))
     text.append(tag("text", axes.x, class_="label", x=(LEFT + right) / 2, y=axes.height - 5, text_anchor="middle"))
     base = tag("line", class_="axis", x1=LEFT, x2=right, y1=bottom, y2=bottom)
     return tag(

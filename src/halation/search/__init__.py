@@ -16,15 +16,18 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
-    from halation.search._calibrate import Calibrated, calibrate_run
+    from halation.search._calibrate import Calibrated, calibrate_run, image_digests
+    from halation.search._calibrators import read_calibrators
     from halation.search._embed import embed
     from halation.search._embeddings import Embedded, Embeddings
-    from halation.search._judge import judge
+    from halation.search._judge import NEAR_RELEVANCE, judge, judge_scores, near_matches, uncalibrated_probability
     from halation.search._make_index import make_index
     from halation.search._open_search import open_search
+    from halation.search._query import read_query
     from halation.search._search import Search
 
 __all__ = [
+    "NEAR_RELEVANCE",
     "Answer",
     "Calibrated",
     "Embedded",
@@ -36,15 +39,22 @@ __all__ = [
     "UnknownItem",
     "calibrate_run",
     "embed",
+    "image_digests",
     "judge",
+    "judge_scores",
     "make_index",
+    "near_matches",
     "open_search",
+    "read_calibrators",
+    "read_query",
+    "uncalibrated_probability",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "NEAR_RELEVANCE": "halation.search._judge",
             "Answer": "halation.search._answers",
             "Calibrated": "halation.search._calibrate",
             "Embedded": "halation.search._embeddings",
@@ -56,8 +66,14 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "UnknownItem": "halation.search._answers",
             "calibrate_run": "halation.search._calibrate",
             "embed": "halation.search._embed",
+            "image_digests": "halation.search._calibrate",
             "judge": "halation.search._judge",
+            "judge_scores": "halation.search._judge",
             "make_index": "halation.search._make_index",
+            "near_matches": "halation.search._judge",
             "open_search": "halation.search._open_search",
+            "read_calibrators": "halation.search._calibrators",
+            "read_query": "halation.search._query",
+            "uncalibrated_probability": "halation.search._judge",
         },
     )

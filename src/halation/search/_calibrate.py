@@ -13,12 +13,12 @@ from halation._progress import Progress, silent
 from halation.calibration import Ambiguity, CalibratorFit, Calibrators, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction
 from halation.encoders import Model, RunFiles, load
-from halation.search._judge import NEAR, judge, naive, near_ones
+from halation.search._judge import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
 from halation.search._typed import typed
 from halation.similarity import Gaussian
 from halation.training import read_recipe
 
-__all__ = ["Calibrated", "calibrate_run", "image_marks", "unseen"]
+__all__ = ["Calibrated", "calibrate_run", "image_digests", "unseen"]
 
 _FEWEST = 20  # queries that words for σ are fitted on
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
@@ -70,10 +70,10 @@ def calibrate_run(
     model = load(run).without_gist()
     threshold = _threshold(relevance, near)
     dataset, notes = unseen(model, data, split)
-    close = near_ones(dataset, relevance, threshold, progress=progress)
+    close = near_matches(dataset, relevance, threshold, progress=progress)
     if close is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
-    before, function = naive(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
+    before, function = uncalibrated_probability(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
     judged = judge(model, dataset, close, progress=progress)
     fitted: dict[Direction, CalibratorFit] = {}
     for done, (direction, own) in enumerate(judged.items()):
@@ -85,7 +85,7 @@ def calibrate_run(
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
     both, mark = (fitted["t2i"].calibrator, fitted["i2t"].calibrator), model.fingerprint
-    calibrators = Calibrators(*both, mark, name, tuple(notes), image_marks(dataset))
+    calibrators = Calibrators(*both, mark, name, tuple(notes), image_digests(dataset))
     found = Calibrated(calibrators, fitted, before)
     if write:
         calibrators.save(model.folder / "calibration.json")
@@ -104,7 +104,7 @@ def _by_what_is_typed(fitted: CalibratorFit, model: Model, dataset: Dataset, see
     return replace(fitted, calibrator=replace(fitted.calibrator, ambiguity=ambiguity))
 
 
-def image_marks(dataset: Dataset) -> tuple[str, ...]:
+def image_digests(dataset: Dataset) -> tuple[str, ...]:
     """A short digest of every image's name and captions, in order: the same image has the same in every split of it."""
     written: list[list[str]] = [[str(name)] for name in dataset.truth.image_ids]
     for caption, image in zip(dataset.captions, dataset.image_of.tolist(), strict=True):
@@ -134,5 +134,5 @@ def unseen(model: Model, data: str | os.PathLike[str], split: str | None = None)
 def _threshold(relevance: str, near: float | None) -> float:
     if near is not None:
         return near
-    one_of(relevance, NEAR, "relevance with a known threshold (give near)")
-    return NEAR[relevance]
+    one_of(relevance, NEAR_RELEVANCE, "relevance with a known threshold (give near)")
+    return NEAR_RELEVANCE[relevance]

@@ -17,12 +17,12 @@ from halation.semantics import Semantics
 from halation.similarity import Gaussian
 from halation.training import Recipe
 
-__all__ = ["NEAR", "judge", "judged", "naive", "near_ones"]
+__all__ = ["NEAR_RELEVANCE", "judge", "judge_scores", "near_matches", "uncalibrated_probability"]
 
-NEAR = {"cider": 0.10, "sentence": 0.32}
-"""Caption relevance from which on an image may well match a caption that was written for another.
+NEAR_RELEVANCE = {"cider": 0.10, "sentence": 0.32}
+"""From this caption relevance on, an image may well match a caption that was written for another image.
 
-Each catches nine in ten of the Flickr8k pairs that experts rated 3 or more of 4 though the caption is another image's.
+Each catches nine in ten of the Flickr8k pairs of this kind that experts rated 3 or more of 4.
 """
 
 _PROBABLE = ("soft_contrastive", "csd", "sigmoid", "infonce")  # losses whose scores say a probability
@@ -33,16 +33,16 @@ _FIRST = "at the recipe's first scale and shift (the run did not keep what it le
 def judge(
     model: Model, dataset: Dataset, near: BoolArray | None = None, *, progress: Progress = silent
 ) -> dict[Direction, JudgedScores]:
-    """Both directions of a split. near (n_images, n_captions): what `near_ones` gives."""
+    """The scores of both directions of a split, with what matches. near (n_images, n_captions): from `near_matches`."""
     images, captions = model.encode_dataset(dataset, progress=progress)
     scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
     if not np.isfinite(scores).all():
         raise InputError(f"{model.folder} gives scores that are not finite; it cannot be calibrated")
     sides: tuple[tuple[Direction, Encoded], ...] = (("t2i", captions), ("i2t", images))
-    return {direction: judged(direction, scores, dataset, encoded, near) for direction, encoded in sides}
+    return {direction: judge_scores(direction, scores, dataset, encoded, near) for direction, encoded in sides}
 
 
-def judged(
+def judge_scores(
     direction: Direction,
     scores: FloatArray,
     dataset: Dataset,
@@ -52,10 +52,10 @@ def judged(
     most: int | None = None,
     seed: int = 0,
 ) -> JudgedScores:
-    """One direction of scores (n_images, n_captions) that are there already; near likewise.
+    """One direction of given scores (n_images, n_captions), with what matches; near (n_images, n_captions).
 
-    encoded   what asks, for its σ
-    most      at most so many queries, drawn by `seed`
+    encoded   the encoded queries, for their σ
+    most      at most this many queries, drawn at random by `seed`
     """
     own, each = dataset.image_of, np.arange(len(dataset))
     asked = dataset.truth.queries(direction)
@@ -75,19 +75,23 @@ def judged(
     )
 
 
-def near_ones(dataset: Dataset, relevance: str, threshold: float, *, progress: Progress = silent) -> BoolArray | None:
-    """(n_images, n_captions): relevance by the images' captions ≥ threshold; None where the truth is complete anyway.
+def near_matches(
+    dataset: Dataset, relevance: str = "cider", threshold: float | None = None, *, progress: Progress = silent
+) -> BoolArray | None:
+    """Which pairs (n_images, n_captions) may match although nobody wrote them: caption relevance ≥ threshold.
 
-    Annotations that give each caption one image alone ("captions") miss most of what is true; others are trusted.
+    The threshold is that of `NEAR_RELEVANCE`, unless given. None if the truth is complete: only annotations that give
+    each caption one image ("captions") miss most of what is true.
     """
     if dataset.truth.kind != "captions":
         return None
     corpus = Semantics.fit(dataset.captions, dataset.image_of, relevance, progress=progress).corpus()
-    return np.asarray(corpus.matrix(progress=progress) >= threshold)
+    least = NEAR_RELEVANCE[relevance] if threshold is None else threshold
+    return np.asarray(corpus.matrix(progress=progress) >= least)
 
 
-def naive(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Callable[[FloatArray], FloatArray]]:
-    """What one would have called a probability without calibration, in words and as a function of scores (q, n).
+def uncalibrated_probability(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Callable[[FloatArray], FloatArray]]:
+    """The probability that one would take without calibration, in words and as a function of scores (q, n).
 
     The match probability of the loss the model was trained with, at the scale and shift it has learnt (the recipe's
     first, and the words say so, where the run did not keep them), or a softmax over the gallery, as is usual with CLIP.

@@ -1,4 +1,4 @@
-"""What a score is the sum of, for every way of comparing two items."""
+"""The parts that add up to a score, for every similarity, and the facts beside it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from halation.report._explanation import Part
 from halation.similarity import Gaussian, match_probability
 from halation.training import Recipe
 
-__all__ = ["facts_of", "name_of", "parts_of"]
+__all__ = ["score_facts", "score_parts", "similarity_name"]
 
-_DISTANCE = ("distance of the means", "−‖μ_image − μ_text‖²")
-_SAMPLES = 64  # for a match probability by sampling: enough for two digits
+_DISTANCE = ("distance between the means", "−‖μ_image − μ_text‖²")
+_SAMPLES = 64  # of a match probability: enough for two digits
 
 
-def parts_of(compare: Any, image: Encoded, text: Encoded) -> tuple[Part, ...]:
-    """The parts of the score of one image and one text; their sum, in double precision, is the score.
+def score_parts(compare: Any, image: Encoded, text: Encoded) -> tuple[Part, ...]:
+    """The parts of the score of one image and one text. Their sum, in double precision, is the score.
 
     >>> a, b = Gaussian.of([[0.0, 3.0]]), Gaussian(torch.tensor([[4.0, 0.0]]), torch.zeros(1, 2))
-    >>> [part.value for part in parts_of(similarity.csd, a, b)]
+    >>> [part.value for part in score_parts(similarity.csd, a, b)]
     [-25.0, 0.0, -2.0]
     """
     for known, parts in _PARTS:
@@ -33,16 +33,16 @@ def parts_of(compare: Any, image: Encoded, text: Encoded) -> tuple[Part, ...]:
             return tuple(
                 Part(name, float(value) + 0.0, formula) for name, value, formula in parts(image, text)
             )  # no −0
-    return (Part("score", float(compare(image, text)) + 0.0, "of a network that looks at both at once"),)
+    return (Part("score", float(compare(image, text)) + 0.0, "by a network that looks at both at once"),)
 
 
-def name_of(compare: Any) -> str:
-    """What a comparison is called: "csd", "best_cosine", "SGR"."""
+def similarity_name(compare: Any) -> str:
+    """The name of a similarity: "csd", "best_cosine", "SGR"."""
     return str(getattr(compare, "__name__", type(compare).__name__))
 
 
-def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: LearntScalars) -> dict[str, float]:
-    """What is known beside the score: σ of both sides, PCME's own match probability."""
+def score_facts(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt: LearntScalars) -> dict[str, float]:
+    """Numbers beside the score: the σ of both sides, PCME's own match probability."""
     if isinstance(image, MultiEmbedding) and isinstance(text, MultiEmbedding):
         best = int(_cosines(image, text).flatten().argmax())
         return {"best embedding of the image": 1 + best // text.points.shape[1],
@@ -54,12 +54,12 @@ def facts_of(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, learnt
         if not one.is_point:
             facts[f"σ of the {side} (geometric mean)"] = float(one.uncertainty()[0])
             facts[f"Σσ² of the {side}"] = float(_spread(one))
-    loss, had = recipe.loss.soft_contrastive, learnt.get("soft_contrastive", {})
+    loss, learnt_values = recipe.loss.soft_contrastive, learnt.get("soft_contrastive", {})
     if loss.weight and not (image.is_point or text.is_point):
         draw = torch.Generator().manual_seed(0)
-        how = {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES, **had}
+        how = {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES, **learnt_values}
         matches = match_probability(image.to("cpu"), text.to("cpu"), generator=draw, **how)  # type: ignore[arg-type]
-        whose = "its learnt" if had else "the recipe's first"
+        whose = "its learnt" if learnt_values else "the recipe's initial"
         facts[f"PCME's match probability, at {whose} scale and shift"] = float(matches)
     return facts
 
@@ -69,7 +69,7 @@ Named = list[tuple[str, Tensor, str]]
 
 def _csd(image: Gaussian, text: Gaussian) -> Named:
     return [
-        (_DISTANCE[0], -_apart(image, text), _DISTANCE[1]),
+        (_DISTANCE[0], -_squared_distance(image, text), _DISTANCE[1]),
         ("spread of the image", 0 - _spread(image), "−Σσ²_image"),
         ("spread of the text", 0 - _spread(text), "−Σσ²_text"),
     ]
@@ -77,15 +77,15 @@ def _csd(image: Gaussian, text: Gaussian) -> Named:
 
 def _wasserstein2(image: Gaussian, text: Gaussian) -> Named:
     stds = [torch.zeros_like(g.mean).double() if g.is_point else g.std.double() for g in (image, text)]
-    apart = (stds[0] - stds[1]).square().sum()
+    difference = (stds[0] - stds[1]).square().sum()
     return [
-        (_DISTANCE[0], -_apart(image, text), _DISTANCE[1]),
-        ("difference of the spreads", -apart, "−‖σ_image − σ_text‖²"),
+        (_DISTANCE[0], -_squared_distance(image, text), _DISTANCE[1]),
+        ("difference between the spreads", -difference, "−‖σ_image − σ_text‖²"),
     ]
 
 
 def _l2(image: Gaussian, text: Gaussian) -> Named:
-    return [(_DISTANCE[0], -_apart(image, text), _DISTANCE[1])]
+    return [(_DISTANCE[0], -_squared_distance(image, text), _DISTANCE[1])]
 
 
 def _cosine(image: Gaussian, text: Gaussian) -> Named:
@@ -94,7 +94,13 @@ def _cosine(image: Gaussian, text: Gaussian) -> Named:
 
 
 def _best(image: MultiEmbedding, text: MultiEmbedding) -> Named:
-    return [("best cosine", _cosines(image, text).max(), "the largest among the embeddings of both")]
+    return [
+        (
+            "best cosine",
+            _cosines(image, text).max(),
+            "the largest between an embedding of the image and one of the text",
+        )
+    ]
 
 
 def _cosines(image: MultiEmbedding, text: MultiEmbedding) -> Tensor:
@@ -102,7 +108,7 @@ def _cosines(image: MultiEmbedding, text: MultiEmbedding) -> Tensor:
     return cosine_similarity(a[:, None], b[None], dim=2)  # (K, K')
 
 
-def _apart(image: Gaussian, text: Gaussian) -> Tensor:
+def _squared_distance(image: Gaussian, text: Gaussian) -> Tensor:
     return (image.mean.double() - text.mean.double()).square().sum()
 
 

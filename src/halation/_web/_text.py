@@ -1,8 +1,8 @@
-"""Numbers as pages write them: with a true minus sign, and none before zero."""
+"""Numbers and notes as pages write them. Numbers have a true minus sign, and none before zero."""
 
 from __future__ import annotations
 
-__all__ = ["percent", "plain", "signed", "significant"]
+__all__ = ["percent", "plain", "sentence", "signed", "significant"]
 
 
 def plain(value: float, digits: int = 1) -> str:
@@ -41,3 +41,12 @@ def percent(probability: float) -> str:
     ('83 %', '> 99 %', '< 1 %')
     """
     return "> 99 %" if probability >= 0.995 else "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"
+
+
+def sentence(note: str) -> str:
+    """A note with a capital letter and a full stop.
+
+    >>> sentence("the run is not calibrated")
+    'The run is not calibrated.'
+    """
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."

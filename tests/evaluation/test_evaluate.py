@@ -268,7 +268,7 @@ BAD = {
     "neither": (lambda s, t: evaluate(None, t, images=s), "both images= and captions="),
     "metric": (lambda s, t: evaluate(s, t, ["NDCG@10"]), "unknown metric 'NDCG@10'; did you mean 'nDCG@10'"),
     "relevance": (lambda s, t: evaluate(s, t, ["ASP(rouge)"]), "did you mean 'rouge-l'"),
-    "no metrics": (lambda s, t: evaluate(s, t, []), "no metrics"),
+    "no metrics": (lambda s, t: evaluate(s, t, []), "list of metrics is empty"),
     "folds": (lambda s, t: evaluate(s, t, folds=0), "folds"),
     "resamples": (lambda s, t: evaluate(s, t, resamples=-1), "resamples"),
     "half a draw": (lambda s, t: evaluate(s, t, resamples=10.5), "resamples must be a whole number"),
@@ -293,7 +293,7 @@ def test_a_query_without_an_answer_is_an_error_unless_declared(rng: np.random.Ge
     truth = Truth.from_pairs([(0, 0), (1, 1)], n_images=3, n_captions=2)
     scores = rng.random((3, 2))
     with pytest.raises(
-        InputError, match=r"1 image queries have no positive, the first is image 2 \(row 2\).*answerable"
+        InputError, match=r"1 image queries have no positive; the first is image 2 \(row 2\).*answerable"
     ):
         evaluate(scores, truth)
     declared = evaluate(scores, truth.answerable(), ["R@1"], resamples=0)
@@ -354,7 +354,7 @@ def test_clouds_on_either_side_are_compared_as_clouds(world: World, rng: np.rand
 
 def test_a_given_relevance_of_a_known_name_is_described_as_given(world: World, rng: np.random.Generator) -> None:
     own = evaluate(*world, ["ASP(tfidf)", "ASP(mean)"], relevance={"tfidf": rng.random((60, 300))}, resamples=0)
-    assert "given by the caller" in own.about["relevance"]["tfidf"]
+    assert "your own" in own.about["relevance"]["tfidf"]
     assert "tfidf (tokens: words)" in own.about["relevance"]["mean"]
 
 

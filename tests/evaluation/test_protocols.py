@@ -148,4 +148,4 @@ def test_an_unknown_protocol_names_the_nearest() -> None:
 
 def test_every_protocol_says_what_it_measures() -> None:
     assert set(PROTOCOLS) == {"coco-5k", "coco-1k", "cxc", "eccv", "flickr", "cub"}
-    assert all(protocol.what for protocol in PROTOCOLS.values())
+    assert all(protocol.description for protocol in PROTOCOLS.values())

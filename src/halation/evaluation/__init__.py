@@ -1,4 +1,8 @@
-"""Scores and truth in, a report out; two reports in, a verdict out."""
+"""Measure scores against a truth, and compare two reports.
+
+report = evaluate(scores, truth)        # a Report: every metric in both directions, with 95 % intervals
+print(compare(report, other))           # a Comparison: differences with intervals and p-values
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from halation.evaluation._report import DIRECTIONS, Report, Results, is_rank
     from halation.evaluation._resample import Queries, bootstrap
     from halation.evaluation._sources import Rankings
-    from halation.evaluation._trec import write_run
+    from halation.evaluation._trec_run import write_run
 
 __all__ = [
     "DIRECTIONS",
@@ -51,6 +55,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "evaluate": "halation.evaluation._evaluate",
             "is_rank": "halation.evaluation._report",
             "named_protocol": "halation.evaluation._protocols",
-            "write_run": "halation.evaluation._trec",
+            "write_run": "halation.evaluation._trec_run",
         },
     )

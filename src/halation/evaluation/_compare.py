@@ -1,4 +1,4 @@
-"""Two systems on the same queries: is the difference more than luck?"""
+"""`compare`: the difference of two systems on the same queries, with intervals and p-values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Difference:
     p: float
 
     def figures(self) -> dict[str, float | None]:
-        """By name, null where there is none."""
+        """The numbers by name, None where there is none."""
         return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
 
@@ -101,7 +101,7 @@ class Comparison:
 def compare(
     report_a: Report, report_b: Report, *, resamples: int = 5000, seed: int = 0, progress: Progress = silent
 ) -> Comparison:
-    """Paired randomisation test and 95 % interval of the difference (b − a), for every metric both reports have.
+    """Differences (b − a) of every metric both reports have, with 95 % intervals and paired randomisation tests.
 
     Both reports must come from the same truth, protocol and queries. Images are the unit: an image's captions swap
     systems together, because they are not independent.

@@ -39,17 +39,17 @@ def evaluate(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Report:
-    """Every metric of the field for these scores, in both directions, with 95 % intervals.
+    """A report of every metric of the field for these scores, in both directions, with 95 % intervals.
 
     scores      (n_images, n_captions), bigger = closer: NumPy or torch, float16 to float64; or `Rankings`
     truth       what is relevant to what
-    metrics     names as in the tables (`"R@1"`, `"PMRP"`, `"ASP(cider)"`); None = everything the truth allows
+    metrics     names as in papers (`"R@1"`, `"PMRP"`, `"ASP(cider)"`); None = everything the truth allows
     folds       average over this many sequential folds of images; None = all at once
     images, captions, similarity   embeddings instead of scores (arrays, tensors or Gaussians), scored block by block
                 with `similarity(images, captions)`; default: cosine for points, `similarity.csd` for Gaussians
     protocol    coco-5k, coco-1k, cxc, eccv, flickr, cub: sets truth, folds and metrics as the papers do
     relevance   graded (n_images, n_captions) matrices of your own, by name: adds `ASP(name)`
-    tokenizer   for ASP; None = each relevance's own
+    tokenizer   for ASP; None = the default of each relevance
 
     >>> truth = halation.Truth.from_captions(["a dog", "a puppy", "the red bus"], [0, 0, 1])
     >>> report = evaluate([[0.9, 0.2, 0.4], [0.1, 0.3, 0.8]], truth, ["R@1", "R-P"], resamples=0)
@@ -68,13 +68,13 @@ def evaluate(
         folds = folds if folds is not None else plan.folds
     check_shape(source, truth)
     _check_answers(truth)
-    own = dict(relevance or {})
-    specs = parse_metrics(metrics if metrics is not None else default_metrics(truth, own), truth, own)
-    asked = list(dict.fromkeys(spec.relevance for spec in specs if spec.relevance))
-    relevances, described = relevance_sources(asked, truth, own, tokenizer)
+    custom = dict(relevance or {})
+    specs = parse_metrics(metrics if metrics is not None else default_metrics(truth, custom), truth, custom)
+    names = list(dict.fromkeys(spec.relevance for spec in specs if spec.relevance))
+    relevances, described = relevance_sources(names, truth, custom, tokenizer)
     folded = _folds(Fold.whole(truth, source, relevances), folds)
     values = {direction: _measure_folds(folded, direction, specs, progress) for direction in DIRECTIONS}
-    queries = {str(direction): asked_queries for direction, (asked_queries, _) in values.items()}
+    queries = {str(direction): measured for direction, (measured, _) in values.items()}
     per_query = {str(direction): columns for direction, (_, columns) in values.items()}
     about = _about(truth, protocol, folded, specs, described)
     return Report(about, queries, per_query, int(resamples), int(seed))
@@ -83,7 +83,7 @@ def evaluate(
 def _about(
     truth: Truth, protocol: str | None, folds: list[Fold], specs: list[Spec], described: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What was measured on what, for the report's reader and for `compare`."""
+    """What was measured, for readers of the report and for `compare`."""
     return {
         "halation": halation.__version__,
         "truth": truth.name,
@@ -118,17 +118,19 @@ def _source(scores: Array | Rankings | None, images: Any, captions: Any, similar
 
 
 def _check_answers(truth: Truth, where: str = "") -> None:
-    """Every query that is asked has a positive, or every metric of it would be undefined."""
-    for direction, kind, ids in (("i2t", "image", truth.image_ids), ("t2i", "caption", truth.caption_ids)):
-        way: Direction = "i2t" if direction == "i2t" else "t2i"
-        asked = truth.queries(way)
-        if not len(asked):
-            raise InputError(f"the truth asks no {kind} queries{where}")
-        lonely = asked[truth.n_positives(way)[asked] == 0]
-        if len(lonely):
+    """Refuse queries without a positive, for which every metric would be undefined."""
+    for direction, kind, ids in zip(
+        DIRECTIONS, ("image", "caption"), (truth.image_ids, truth.caption_ids), strict=True
+    ):
+        queries = truth.queries(direction)
+        if not len(queries):
+            raise InputError(f"the truth has no {kind} queries{where}")
+        unanswerable = queries[truth.n_positives(direction)[queries] == 0]
+        if len(unanswerable):
+            first = unanswerable[0]
             raise InputError(
-                f"{len(lonely):,} {kind} queries have no positive{where}, the first is {kind} {ids[lonely[0]]!r} "
-                f"(row {lonely[0]}): every metric would be undefined; leave them out with truth.answerable()"
+                f"{len(unanswerable):,} {kind} queries have no positive{where}; the first is {kind} {ids[first]!r} "
+                f"(row {first}). Every metric of them would be undefined: leave them out with truth.answerable()"
             )
 
 
@@ -166,11 +168,11 @@ def _measure_folds(
             progress(label, before + measured, total)
 
         columns.append(measure(fold, direction, specs, step))
-        asked = fold.truth.queries(direction)
-        done += len(asked)
-        items.append((fold.images if direction == "i2t" else fold.captions)[asked])
-        clusters.append(fold.clusters(direction)[asked])
-        numbers.append(np.full(len(asked), number))
+        rows = fold.truth.queries(direction)
+        done += len(rows)
+        items.append((fold.images if direction == "i2t" else fold.captions)[rows])
+        clusters.append(fold.clusters(direction)[rows])
+        numbers.append(np.full(len(rows), number))
     order = np.argsort(np.concatenate(items), kind="stable")
     queries = Queries(*(np.concatenate(part)[order] for part in (items, clusters, numbers)))
     return queries, {name: np.concatenate([column[name] for column in columns])[order] for name in columns[0]}
@@ -178,10 +180,11 @@ def _measure_folds(
 
 def _notes(truth: Truth, specs: list[Spec], described: Mapping[str, str]) -> list[str]:
     notes = list(truth.notes)
-    for way, kind, total in (("i2t", "images", truth.n_images), ("t2i", "captions", truth.n_captions)):
-        asked = len(truth.queries("i2t" if way == "i2t" else "t2i"))
-        if asked < total:
-            notes.append(f"{total - asked:,} of {total:,} {kind} are not asked (they stay in the gallery)")
+    for direction, kind in zip(DIRECTIONS, ("images", "captions"), strict=True):
+        total = truth.n_images if direction == "i2t" else truth.n_captions
+        queries = len(truth.queries(direction))
+        if queries < total:
+            notes.append(f"{total - queries:,} of {total:,} {kind} are not queries (they stay in the gallery)")
     for spec in specs:
         if spec.family == "PMRP":
             assert truth.annotated is not None and truth.image_of is not None

@@ -13,10 +13,10 @@ __all__ = ["PROTOCOLS", "Protocol", "named_protocol"]
 
 @dataclass(frozen=True)
 class Protocol:
-    """A named way to measure. `metrics=None`: everything the truth allows."""
+    """A named way to measure; `metrics=None` means everything the truth allows."""
 
     name: str
-    what: str
+    description: str
     prepare: Callable[[Truth], Truth]
     metrics: tuple[str, ...] | None = None
     folds: int | None = None
@@ -27,7 +27,7 @@ def _as_it_is(truth: Truth) -> Truth:
 
 
 def _cxc(truth: Truth) -> Truth:
-    return truth if truth.kind == "cxc" else read_cxc(truth)  # already read, from files of the caller's
+    return truth if truth.kind == "cxc" else read_cxc(truth)  # the caller read it from their own files
 
 
 def _eccv(truth: Truth) -> Truth:
@@ -48,7 +48,7 @@ def _by_class(truth: Truth) -> Truth:
     if truth.kind == "classes":
         return truth
     if truth.classes is None or truth.image_of is None:
-        raise InputError("the protocol 'cub' needs the class of every image; read the data with relevance.read_cub")
+        raise InputError("the protocol 'cub' needs the class of every image; read the data with halation.data.read_cub")
     if not (truth.classes.sum(axis=1) == 1).all():
         raise InputError("the protocol 'cub' needs exactly one class per image")
     return Truth.from_classes(

@@ -15,8 +15,8 @@ from halation.semantics import MEAN_OF, Corpus, Semantics
 __all__ = ["relevance_sources"]
 
 
-class Semantic:
-    """Caption semantics, computed block by block; the matrix never exists as a whole."""
+class CaptionRelevance:
+    """Relevance by captions, computed block by block; the matrix never exists as a whole."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -37,7 +37,7 @@ class Semantic:
         return Matrix(self._corpus.block(images, captions))
 
 
-class Mean:
+class MeanRelevance:
     """The mean of several relevances: matrices are averaged, not scores."""
 
     def __init__(self, parts: tuple[Source, ...]) -> None:
@@ -54,11 +54,11 @@ class Mean:
         return _mean([part.t2i(captions) for part in self._parts])
 
     def subset(self, images: IntArray, captions: IntArray) -> Source:
-        return Mean(tuple(part.subset(images, captions) for part in self._parts))
+        return MeanRelevance(tuple(part.subset(images, captions) for part in self._parts))
 
 
-class Remembered:
-    """The last block of each direction is kept, so that `mean` and its parts compute it once."""
+class KeepLast:
+    """Keeps the last block of each direction, so that `mean` and its parts compute it once."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -70,19 +70,19 @@ class Remembered:
         return self._source.shape
 
     def i2t(self, images: IntArray) -> FloatArray:
-        return self._remember("i2t", images, self._source.i2t)
+        return self._cached("i2t", images, self._source.i2t)
 
     def t2i(self, captions: IntArray) -> FloatArray:
-        return self._remember("t2i", captions, self._source.t2i)
+        return self._cached("t2i", captions, self._source.t2i)
 
     def subset(self, images: IntArray, captions: IntArray) -> Source:
         for old_images, old_captions, source in self._subsets:
             if np.array_equal(old_images, images) and np.array_equal(old_captions, captions):
                 return source
-        self._subsets = [(images, captions, Remembered(self._source.subset(images, captions)))]
+        self._subsets = [(images, captions, KeepLast(self._source.subset(images, captions)))]
         return self._subsets[0][2]
 
-    def _remember(self, direction: str, queries: IntArray, compute: Callable[[IntArray], FloatArray]) -> FloatArray:
+    def _cached(self, direction: str, queries: IntArray, compute: Callable[[IntArray], FloatArray]) -> FloatArray:
         last = self._last.get(direction)
         if last is None or not np.array_equal(last[0], queries):
             last = self._last[direction] = (queries, compute(queries))
@@ -90,31 +90,31 @@ class Remembered:
 
 
 def relevance_sources(
-    names: list[str], truth: Truth, own: Mapping[str, Array], tokenizer: str | None
+    names: list[str], truth: Truth, custom: Mapping[str, Array], tokenizer: str | None
 ) -> tuple[dict[str, Source], dict[str, str]]:
-    """A source for each relevance named, and in words what each is (for the report)."""
+    """A source for each named relevance, and a description of each for the report."""
     sources: dict[str, Source] = {}
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     parts: dict[str, tuple[Source, str]] = {}
 
     def part(name: str) -> tuple[Source, str]:
         if name not in parts:
             assert truth.captions is not None
             semantics = Semantics.fit(truth.captions, truth.image_of, name, tokenizer=tokenizer)
-            parts[name] = Remembered(Semantic(semantics.corpus())), semantics.description
+            parts[name] = KeepLast(CaptionRelevance(semantics.corpus())), semantics.description
         return parts[name]
 
     for name in names:
-        if name in own:
-            matrix = Matrix(own[name], f"relevance {name!r}")
+        if name in custom:
+            matrix = Matrix(custom[name], f"relevance {name!r}")
             check_shape(matrix, truth, f"relevance {name!r}: its scores")
-            sources[name], said[name] = matrix, f"{name} (given by the caller, {_digest(own[name])})"
+            sources[name], descriptions[name] = matrix, f"{name} (your own, {_digest(custom[name])})"
         elif name == "mean":
-            sources[name] = Mean(tuple(part(each)[0] for each in MEAN_OF))
-            said[name] = "mean of " + ", ".join(part(each)[1] for each in MEAN_OF)
+            sources[name] = MeanRelevance(tuple(part(each)[0] for each in MEAN_OF))
+            descriptions[name] = "mean of " + ", ".join(part(each)[1] for each in MEAN_OF)
         else:
-            sources[name], said[name] = part(name)
-    return sources, said
+            sources[name], descriptions[name] = part(name)
+    return sources, descriptions
 
 
 def _digest(matrix: Array) -> str:

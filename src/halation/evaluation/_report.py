@@ -1,4 +1,4 @@
-"""`Report`: what was measured, on what, how sure it is; prints as a table, exports, and is compared with another."""
+"""`Report`: every metric of one evaluation with its intervals; prints as a table and exports."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ class Results(Mapping[str, float]):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Every metric in both directions. Made by `evaluate`, read back by `Report.from_json`.
+    """Every metric in both directions; `evaluate` makes it, `Report.from_json` reads it back.
 
-    about      what was measured on what: protocol, truth, sizes, tokenizers, notes (queries left out, …)
+    about      what was measured: protocol, truth, sizes, tokenizers, notes (queries left out, …)
     queries    per direction, the queries and the image and fold each belongs to
     per_query  per direction and metric, one fraction per query (MedR: a rank); NaN where the query was left out
     """
@@ -103,16 +103,16 @@ class Report:
 
     @property
     def i2t(self) -> Results:
-        """Images ask, captions answer."""
+        """Results of image queries, which captions answer."""
         return self.results("i2t")
 
     @property
     def t2i(self) -> Results:
-        """Captions ask, images answer."""
+        """Results of caption queries, which images answer."""
         return self.results("t2i")
 
     def results(self, direction: str) -> Results:
-        """Results of one direction, computed from the per-query values on first use."""
+        """Results of one direction ("i2t" or "t2i"), computed from the per-query values on first use."""
         one_of(direction, DIRECTIONS, "direction")
         if direction not in self._results:
             self._results[direction] = self._summarise(direction)
@@ -128,7 +128,7 @@ class Report:
 
     @cached_property
     def rsum_interval(self) -> tuple[float, float]:
-        """95 % interval of `rsum`; where both directions ask about the same images, they are drawn together."""
+        """95 % interval of `rsum`; where both directions have the same images, they are drawn together."""
         if math.isnan(self.rsum) or not self.resamples:
             return math.nan, math.nan
         draws = [
@@ -163,9 +163,9 @@ class Report:
         queries, columns = self.queries[direction], self.per_query[direction]
         per_fold = []
         for fold, gallery in enumerate(self.about["gallery"][direction]):
-            here = queries.folds == fold
-            if here.any():
-                value, ceiling = (float(np.nanmean(columns[key][here])) for key in (name, name + CEILING))
+            in_fold = queries.folds == fold
+            if in_fold.any():
+                value, ceiling = (float(np.nanmean(columns[key][in_fold])) for key in (name, name + CEILING))
                 per_fold.append(100 * float(adjusted_asp(value, gallery, ceiling)))
         return float(np.mean(per_fold)) if per_fold else math.nan
 
@@ -181,7 +181,7 @@ class Report:
         return _table.latex(*self._rows(), notes=[self.title(), *self.notes()])
 
     def title(self) -> str:
-        """What was measured on what, in a line."""
+        """One line that says what was measured on which data."""
         about = self.about
         queries = ", ".join(
             f"{len(self.queries[direction]):,} {kind} queries"
@@ -227,7 +227,7 @@ class Report:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole report as JSON text, per-query values included; with `path` also written there."""
-        from halation.evaluation._report_file import document
+        from halation.evaluation._report_json import document
 
         text = json.dumps(document(self), ensure_ascii=False, allow_nan=False)
         if path is not None:
@@ -237,7 +237,7 @@ class Report:
     @staticmethod
     def from_json(source: str | os.PathLike[str]) -> Report:
         """The report that `to_json` wrote: give its file, or the JSON text itself."""
-        from halation.evaluation._report_file import read_report
+        from halation.evaluation._report_json import read_report
 
         return read_report(source)
 

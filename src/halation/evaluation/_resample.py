@@ -1,4 +1,6 @@
-"""Statistics of per-query values, and how sure they are: images are resampled, as their captions are not independent.
+"""Statistics of per-query values, with bootstrap draws and randomisation tests over images.
+
+Images are the unit, because the captions of an image are not independent.
 
 A query belongs to a cluster (its image) and to a fold. A statistic is computed within each fold and averaged over
 folds, which is what "COCO 1K" means; without folds there is one fold.
@@ -53,10 +55,10 @@ def statistic(values: FloatArray, queries: Queries, *, median: bool = False) -> 
     """Mean (or floor of the median: MedR) of the values that are not NaN, within each fold, averaged over folds."""
     per_fold = []
     for fold in np.unique(queries.folds):
-        here = values[queries.folds == fold]
-        here = here[~np.isnan(here)]
-        if len(here):
-            per_fold.append(np.floor(np.median(here)) if median else here.mean())
+        known = values[queries.folds == fold]
+        known = known[~np.isnan(known)]
+        if len(known):
+            per_fold.append(np.floor(np.median(known)) if median else known.mean())
     return float(np.mean(per_fold)) if per_fold else float("nan")
 
 
@@ -65,21 +67,25 @@ def bootstrap(values: FloatArray, queries: Queries, resamples: int = 1000, seed:
 
     The same seed and clusters give the same draws whatever the values, so sums and differences of metrics stay paired.
     """
-    return _over_folds(queries, resamples, seed, lambda here: _drawn_means(values[here], queries.clusters[here]))
+    return _over_folds(
+        queries, resamples, seed, lambda in_fold: _drawn_means(values[in_fold], queries.clusters[in_fold])
+    )
 
 
 def bootstrap_median(ranks: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
     """The same draws as `bootstrap`, of the floor of the median of (q,) ranks: (resamples,)."""
-    return _over_folds(queries, resamples, seed, lambda here: _drawn_medians(ranks[here], queries.clusters[here]))
+    return _over_folds(
+        queries, resamples, seed, lambda in_fold: _drawn_medians(ranks[in_fold], queries.clusters[in_fold])
+    )
 
 
 def _over_folds(queries: Queries, resamples: int, seed: int, prepare: Callable[[Mask], Statistic]) -> Draws:
     """Draw within each fold, average over folds."""
     folds = []
     for fold in np.unique(queries.folds):
-        here = queries.folds == fold
-        compute = prepare(here)
-        clusters = len(np.unique(queries.clusters[here]))
+        in_fold = queries.folds == fold
+        compute = prepare(in_fold)
+        clusters = len(np.unique(queries.clusters[in_fold]))
         folds.append(np.concatenate([compute(w) for w in _weights(clusters, resamples, seed + 7919 * int(fold))]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a draw of queries that were all left out is NaN
@@ -138,7 +144,7 @@ def _drawn_medians(ranks: FloatArray, clusters: IntArray) -> Statistic:
 
 
 def randomisation_test(a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
-    """Two-sided p of the difference of means when, image by image, a coin decides which system is which.
+    """Two-sided p-values of the difference of means: image by image, a coin decides which system is which.
 
     a, b (q, m) to (m,); p = (1 + #{|random difference| >= |observed|}) / (1 + resamples), so it is never 0.
     """
@@ -146,11 +152,11 @@ def randomisation_test(a: FloatArray, b: FloatArray, queries: Queries, resamples
     distinct, cluster = np.unique(queries.clusters, return_inverse=True)
     shares = np.zeros((len(distinct), a.shape[1]))  # what each cluster adds to the difference of the fold averages
     for fold in folds:
-        here = queries.folds == fold
-        difference = (a - b)[here]
+        in_fold = queries.folds == fold
+        difference = (a - b)[in_fold]
         known = ~np.isnan(difference)
         np.add.at(
-            shares, cluster[here], np.where(known, difference, 0.0) / np.maximum(known.sum(axis=0), 1) / len(folds)
+            shares, cluster[in_fold], np.where(known, difference, 0.0) / np.maximum(known.sum(axis=0), 1) / len(folds)
         )
     observed = np.abs(shares.sum(axis=0)) - _EQUAL
     as_extreme = np.zeros(a.shape[1])
@@ -167,7 +173,7 @@ def randomisation_test_median(
     seed: int,
     step: Callable[[int, int], None] | None = None,
 ) -> float:
-    """`randomisation_test` of MedR: (q,) ranks of two systems; `step(done, resamples)` hears how far it is."""
+    """The p-value of `randomisation_test` for MedR, from (q,) ranks of two systems; `step(done, resamples)` reports."""
     distinct, cluster = np.unique(queries.clusters, return_inverse=True)
     known = ~np.isnan(a + b)
     folds = [np.flatnonzero(known & (queries.folds == fold)) for fold in np.unique(queries.folds[known])]

@@ -1,9 +1,9 @@
-"""Where scores come from: a matrix, two sets of embeddings, or finished rankings; read in blocks of queries.
+"""Sources of scores: a matrix, two sets of embeddings, or finished rankings; read in blocks of queries.
 
-A source answers two questions, and nothing else of evaluation knows what is behind it:
+A source has two methods, and the rest of evaluation uses nothing else:
 
     i2t(images)    (len(images), n_captions)     scores of these images against every caption
-    t2i(captions)  (len(captions), n_images)     scores of these captions against every image; maybe a transposed view
+    t2i(captions)  (len(captions), n_images)     scores of these captions against every image; perhaps a transposed view
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Source(Protocol):
 
 
 class Matrix:
-    """A score matrix that exists: (n_images, n_captions)."""
+    """A score matrix (n_images, n_captions) in memory."""
 
     def __init__(self, scores: Array, name: str = "scores") -> None:
         self._scores = as_scores(scores, name)
@@ -71,7 +71,7 @@ class Embeddings:
         return self._scores(_take(self._images, images), self._captions)
 
     def t2i(self, captions: IntArray) -> FloatArray:
-        # the similarity is always asked (images, captions): it need not be symmetric (KL is not)
+        # always similarity(images, captions): it need not be symmetric (KL is not)
         return np.asarray(self._scores(self._images, _take(self._captions, captions)).T)
 
     def subset(self, images: IntArray, captions: IntArray) -> Embeddings:
@@ -89,7 +89,7 @@ class Embeddings:
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """Rankings of one direction as scores (minus the rank), and for which queries there is one."""
+    """Rankings of one direction as scores (minus the rank), and the queries that have one."""
 
     scores: FloatArray  # (q, n)
     given: BoolArray  # (q,)
@@ -100,18 +100,20 @@ class _Ranked:
         cls, rankings: Mapping[Any, Sequence[Any]], query_ids: Sequence[Any], item_ids: Sequence[Any], kind: str
     ) -> _Ranked:
         lists = {str(query): ranked for query, ranked in rankings.items()}
-        place = {str(item): index for index, item in enumerate(item_ids)}
+        index_of = {str(item): index for index, item in enumerate(item_ids)}
         scores = np.zeros((len(query_ids), len(item_ids)), dtype=np.float32)
         given = np.array([str(query) in lists for query in query_ids])
         for query in np.flatnonzero(given).tolist():
-            order = _order(lists[str(query_ids[query])], place, f"the ranking of {kind} {query_ids[query]!r}")
+            order = _order(lists[str(query_ids[query])], index_of, f"the ranking of {kind} {query_ids[query]!r}")
             scores[query, order] = -np.arange(1, len(order) + 1)
         return cls(scores, given, kind)
 
     def rows(self, queries: IntArray) -> FloatArray:
         if not self.given[queries].all():
             missing = queries[~self.given[queries]][0]
-            raise InputError(f"the rankings have no list for {self.kind} number {missing}, which the truth asks")
+            raise InputError(
+                f"the rankings have no list for {self.kind} number {missing}, which is a query of the truth"
+            )
         return self.scores[queries]
 
     def subset(self, queries: IntArray, items: IntArray) -> _Ranked:
@@ -120,10 +122,9 @@ class _Ranked:
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """Finished rankings, best first; made by `Rankings.from_ids`.
+    """Finished rankings, best first, in place of scores; made by `Rankings.from_ids`.
 
-    Whatever measures scores measures them: only the order counts. They must be whole: a list cut at the top K would
-    inflate R-Precision and PMRP, so it is refused.
+    They must be whole: a list cut at the top K would inflate R-Precision and PMRP, so it is refused.
     """
 
     _i2t: _Ranked
@@ -131,9 +132,11 @@ class Rankings:
 
     @classmethod
     def from_ids(cls, i2t: Mapping[Any, Sequence[Any]], t2i: Mapping[Any, Sequence[Any]], truth: Truth) -> Rankings:
-        """From lists of ids, as eccv-caption takes them: captions by image id in `i2t`, images by caption id in `t2i`.
+        """Rankings from lists of ids, as eccv-caption takes them.
 
-        Queries that are never asked may be absent.
+        i2t   caption ids, best first, for each image id
+        t2i   image ids, best first, for each caption id
+        Items that are not queries of the truth may be absent.
         """
         return cls(
             _Ranked.from_ids(i2t, truth.image_ids, truth.caption_ids, "image"),
@@ -154,15 +157,15 @@ class Rankings:
         return Rankings(self._i2t.subset(images, captions), self._t2i.subset(captions, images))
 
 
-def _order(ranked: Sequence[Any], place: Mapping[str, int], name: str) -> IntArray:
+def _order(ranked: Sequence[Any], index_of: Mapping[str, int], name: str) -> IntArray:
     """Indices of the ranked items; the whole gallery, each once."""
-    if len(ranked) != len(place):
+    if len(ranked) != len(index_of):
         raise InputError(
-            f"{name} has {len(ranked)} of {len(place)} items; truncated rankings inflate R-Precision and PMRP: "
+            f"{name} has {len(ranked)} of {len(index_of)} items; truncated rankings inflate R-Precision and PMRP: "
             "give the whole gallery, best first"
         )
     try:
-        order = np.fromiter((place[str(item)] for item in ranked), dtype=np.int64, count=len(ranked))
+        order = np.fromiter((index_of[str(item)] for item in ranked), dtype=np.int64, count=len(ranked))
     except KeyError as error:
         raise InputError(f"{name} names {error.args[0]!r}, which is not in the gallery") from None
     if len(np.unique(order)) != len(order):

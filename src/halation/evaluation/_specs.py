@@ -41,16 +41,16 @@ def default_metrics(truth: Truth, relevances: Iterable[str] = ()) -> list[str]:
 
 def parse_metrics(names: Iterable[str], truth: Truth, relevances: Iterable[str] = ()) -> list[Spec]:
     """Specs for these names, in order, without repeats; an unknown name is an error that suggests the nearest."""
-    own = tuple(relevances)
-    specs = {spec.name: spec for spec in (_parse(name, own) for name in names)}
+    custom = tuple(relevances)
+    specs = {spec.name: spec for spec in (_parse(name, custom) for name in names)}
     if not specs:
-        raise InputError("no metrics were asked for")
+        raise InputError("the list of metrics is empty; name at least one, or leave it out for all")
     for spec in specs.values():
-        _check_possible(spec, truth, own)
+        _check_possible(spec, truth, custom)
     return list(specs.values())
 
 
-def _parse(name: str, own: tuple[str, ...]) -> Spec:
+def _parse(name: str, custom: tuple[str, ...]) -> Spec:
     if name == "ASP":
         return Spec("ASP(tfidf)", "ASP", relevance="tfidf")
     if name == "PMRP":
@@ -65,18 +65,18 @@ def _parse(name: str, own: tuple[str, ...]) -> Spec:
         return Spec(name, "PMRP", zetas=(int(zeta[1]),))
     semantic = re.fullmatch(r"ASP\((.+)\)", name)
     if semantic:
-        relevance = one_of(semantic[1], (*SEMANTIC_METRICS, *own), "relevance for ASP")
+        relevance = one_of(semantic[1], (*SEMANTIC_METRICS, *custom), "relevance for ASP")
         return Spec(name, "ASP", relevance=relevance)
     known = [*_RECALLS, "Recall@10", "P@10", "nDCG@10", *_PLAIN, "PMRP", "PMRP(1)", "ASP"]
-    known += [f"ASP({metric})" for metric in (*SEMANTIC_METRICS, *own)]
+    known += [f"ASP({metric})" for metric in (*SEMANTIC_METRICS, *custom)]
     one_of(name, known, "metric")
     raise AssertionError("unreachable: a known name was not parsed")  # pragma: no cover
 
 
-def _check_possible(spec: Spec, truth: Truth, own: tuple[str, ...]) -> None:
+def _check_possible(spec: Spec, truth: Truth, custom: tuple[str, ...]) -> None:
     if spec.family == "PMRP" and not _has_classes(truth):
         raise InputError(f"{spec.name} needs the classes of images and the image of each caption; this truth has none")
-    if spec.family == "ASP" and spec.relevance not in own and (truth.captions is None or truth.image_of is None):
+    if spec.family == "ASP" and spec.relevance not in custom and (truth.captions is None or truth.image_of is None):
         raise InputError(f"{spec.name} compares captions with captions; this truth has no caption texts")
 
 

@@ -1,4 +1,4 @@
-"""A report as a JSON document: written whole, read back only if every part of it fits."""
+"""A report as a JSON document, and back; every part is checked when it is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_DRAWS = 10_000_000
 
 
 def document(report: Report) -> dict[str, Any]:
-    """What `read_report` reads; results and intervals are there for people and other programs."""
+    """The JSON document of a report; its results and intervals are for people and other programs."""
     return {
         "format": FORMAT,
         "about": dict(report.about),
@@ -68,21 +68,26 @@ def read_report(source: str | os.PathLike[str]) -> Report:
 
 def _report(parts: dict[str, Any]) -> Report:
     about = parts["about"]
-    queries = {str(way): _queries(parts["queries"][way], way) for way in DIRECTIONS}
+    queries = {str(direction): _queries(parts["queries"][direction], direction) for direction in DIRECTIONS}
     folds = about["folds"]
     _check(isinstance(folds, int) and folds >= 1, "about.folds")
-    for way in DIRECTIONS:
-        gallery = about["gallery"][way]
-        _check(len(gallery) == folds and all(isinstance(n, int) and n > 0 for n in gallery), f"about.gallery.{way}")
-        _check(bool((queries[way].folds < folds).all()), f"queries.{way}.folds")
+    for direction in DIRECTIONS:
+        gallery = about["gallery"][direction]
+        _check(
+            len(gallery) == folds and all(isinstance(n, int) and n > 0 for n in gallery), f"about.gallery.{direction}"
+        )
+        _check(bool((queries[direction].folds < folds).all()), f"queries.{direction}.folds")
     for key in ("truth", "fingerprint"):
         _check(isinstance(about[key], str), f"about.{key}")
     for key in ("images", "captions"):
         _check(isinstance(about[key], int), f"about.{key}")
     _check(isinstance(about["relevance"], dict) and isinstance(about["notes"], list), "about.relevance or about.notes")
     per_query = {
-        str(way): {str(name): _column(column, len(queries[way]), f"{way} {name}") for name, column in columns.items()}
-        for way, columns in ((way, parts["per_query"][way]) for way in DIRECTIONS)
+        str(direction): {
+            str(name): _column(column, len(queries[direction]), f"{direction} {name}")
+            for name, column in columns.items()
+        }
+        for direction, columns in ((direction, parts["per_query"][direction]) for direction in DIRECTIONS)
     }
     resamples, seed = parts["resamples"], parts["seed"]
     _check(isinstance(resamples, int) and 0 <= resamples <= _MOST_DRAWS, "resamples")
@@ -90,11 +95,11 @@ def _report(parts: dict[str, Any]) -> Report:
     return Report(about, queries, per_query, resamples, seed)
 
 
-def _queries(columns: dict[str, Any], way: str) -> Queries:
+def _queries(columns: dict[str, Any], direction: str) -> Queries:
     arrays = [np.asarray(columns[key]) for key in ("items", "clusters", "folds")]
     for array in arrays:
         whole = array.ndim == 1 and array.dtype.kind == "i" and len(array) == len(arrays[0]) > 0
-        _check(whole and bool((array >= 0).all()), f"queries.{way}")
+        _check(whole and bool((array >= 0).all()), f"queries.{direction}")
     return Queries(*arrays)
 
 

@@ -1,4 +1,4 @@
-"""TREC run files, so that ranx, ir_measures and trec_eval read a ranking (qrels: `halation.data.write_qrels`)."""
+"""TREC run files, which ranx, ir_measures and trec_eval read (for qrels: `halation.data.write_qrels`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_run(
     tag: str = "halation",
     progress: Progress = silent,
 ) -> None:
-    """Write `query Q0 item rank score tag`, best first, for every query; `depth=None` writes whole rankings.
+    """Write the rankings as a TREC run, `query Q0 item rank score tag`, best first; `depth=None` writes them whole.
 
     Among equal scores the earlier item comes first, as in `asp(ties="first")`.
     """
@@ -40,17 +40,17 @@ def write_run(
         raise InputError(f"the tag {tag!r} must be a word without white space")
     source: Source = scores if isinstance(scores, Rankings) else Matrix(scores)
     check_shape(source, truth)
-    queries, items, asked = truth.image_ids, truth.caption_ids, truth.queries("i2t")
+    query_ids, item_ids, queries = truth.image_ids, truth.caption_ids, truth.queries("i2t")
     if direction == "t2i":
-        queries, items, asked = items, queries, truth.queries("t2i")
-    query_names, names = trec_ids(queries), trec_ids(items)
+        query_ids, item_ids, queries = item_ids, query_ids, truth.queries("t2i")
+    query_names, names = trec_ids(query_ids), trec_ids(item_ids)
     with publish_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for start in range(0, len(asked), _BLOCK):
-            block = asked[start : start + _BLOCK]
+        for start in range(0, len(queries), _BLOCK):
+            block = queries[start : start + _BLOCK]
             rows = source.i2t(block) if direction == "i2t" else source.t2i(block)
             for query, row in zip(block, rows, strict=True):
                 _write_query(file, query_names[query], row, names, depth, tag)
-            progress(f"{direction} run", start + len(block), len(asked))
+            progress(f"{direction} run", start + len(block), len(queries))
 
 
 def _write_query(file: TextIO, query: str, row: FloatArray, names: list[str], depth: int | None, tag: str) -> None:

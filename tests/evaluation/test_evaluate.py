@@ -360,7 +360,7 @@ def test_a_given_relevance_of_a_known_name_is_described_as_given(world: World, r
 
 def test_a_fold_that_cuts_off_every_positive_is_named() -> None:
     truth = Truth.from_pairs([(0, 2), (1, 1), (2, 0), (1, 3)], n_images=3, n_captions=4, image_of=[0, 1, 2, 1])
-    with pytest.raises(InputError, match="no positive within fold 1, the first is image 0"):
+    with pytest.raises(InputError, match="no positive within fold 1; the first is image 0"):
         evaluate(np.eye(3, 4), truth, ["R@1"], folds=3)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halation.semantics._lcs import Tile, add_positions, clear_positions, lcs, lcs_of_tile
-from halation.semantics._ragged import starts
+from halation.semantics._tokens import starts
 
 VOCABULARY = 6
 

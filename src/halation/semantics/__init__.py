@@ -1,4 +1,4 @@
-"""Caption-to-caption relevance at scale: how much does a caption say of what an image's references say?
+"""The semantic relevance of captions to images, computed from their captions, at scale.
 
 relevance = halation.caption_relevance(captions, image_of, metric="cider-d")        # (n_images, n_captions)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from halation._parallel import kernel
-from halation.semantics._index import Index, count_in, merge, scratch
+from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
 from halation.semantics._texts import Indices
 
 __all__ = ["Bleu"]
 
 _TINY, _SMALL = 1e-15, 1e-9
-_PLACES = 11  # bits of the place where a value is remembered
+_CELL_BITS = 11  # of the cache of values
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -30,7 +30,7 @@ class Bleu(GramScorer):
     are nothing but smoothing come out in the oracle's order.
     """
 
-    def rows(self, index: Index) -> Rows:
+    def rows(self, index: InvertedIndex) -> Rows:
         order = self.grams.order[index.gram]  # of each slot
         length, lengths = self.grams.length[index.captions], self.grams.length[index.sentence]
         distinct, bucket = np.unique(length, return_inverse=True)
@@ -89,8 +89,8 @@ def _rows(
     at, slot, gram, count = scratch(references, sets)
     clipped = np.empty(out.shape[1], dtype=np.uint64)
     brevity = np.empty(len(distinct))
-    known, known_length = np.zeros(1 << _PLACES, dtype=np.uint64), np.full(1 << _PLACES, -1)
-    value = np.empty(1 << _PLACES)
+    known, known_length = np.zeros(1 << _CELL_BITS, dtype=np.uint64), np.full(1 << _CELL_BITS, -1)
+    value = np.empty(1 << _CELL_BITS)
     for i in range(len(sets)):
         first = references.set_start[sets[i]]
         size = references.set_start[sets[i] + 1] - first
@@ -110,12 +110,12 @@ def _rows(
                 closest = _closer(distinct[b], closest, lengths[references.set_item[first + r]])
             brevity[b] = _brevity(distinct[b], closest)
         for c in range(len(clipped)):
-            # few combinations of counts and length occur, again and again: remember the last of each place
-            place = ((clipped[c] ^ (np.uint64(length[c]) << np.uint64(48))) * _MIX) >> np.uint64(64 - _PLACES)
-            if known[place] != clipped[c] or known_length[place] != length[c]:
-                known[place], known_length[place] = clipped[c], length[c]
-                value[place] = _bleu(clipped[c], length[c], orders)
-            out[i, c] = value[place] * brevity[bucket[c]]
+            # few combinations of counts and length occur, again and again: keep the last of each cell
+            cell = ((clipped[c] ^ (np.uint64(length[c]) << np.uint64(48))) * _MIX) >> np.uint64(64 - _CELL_BITS)
+            if known[cell] != clipped[c] or known_length[cell] != length[c]:
+                known[cell], known_length[cell] = clipped[c], length[c]
+                value[cell] = _bleu(clipped[c], length[c], orders)
+            out[i, c] = value[cell] * brevity[bucket[c]]
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from halation._parallel import kernel
 from halation.semantics._grams import Grams
-from halation.semantics._index import Index, count_in, merge, scratch
+from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
 from halation.semantics._texts import Indices, Texts
 from halation.semantics._weights import Weights, inverse_norms
@@ -36,7 +36,7 @@ class CiderD(GramScorer):
         longest = int(self.bigrams.max(initial=0))
         self.penalty = np.e ** (-(np.arange(longest + 1, dtype=np.float64) ** 2) / (2 * _SIGMA**2))
 
-    def rows(self, index: Index) -> Rows:
+    def rows(self, index: InvertedIndex) -> Rows:
         postings, order = index.postings, self.grams.order
         gram = np.repeat(index.gram, np.diff(postings.start))  # of each posting
         unit = self.inverse[index.captions[postings.column], order[gram]]

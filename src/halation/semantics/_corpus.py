@@ -1,4 +1,4 @@
-"""One corpus, scored: blocks for training, rows and columns for evaluation, the whole matrix."""
+"""`Corpus`: the relevance of its captions to its images, in blocks, rows, columns or as a whole matrix."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from halation._arrays import Array, as_indices
 from halation._errors import InputError
 from halation._progress import Progress, silent
-from halation.semantics._ragged import places_of, starts
 from halation.semantics._scorer import Float32, Scorer
 from halation.semantics._texts import Indices, Texts
+from halation.semantics._tokens import positions_of, starts
 
 __all__ = ["Corpus"]
 
@@ -19,7 +19,7 @@ _CELLS = 1 << 24  # of the matrix between two reports of progress
 class Corpus:
     """The relevance of n_captions captions to n_images images; made by `Semantics.corpus`.
 
-    Nothing is computed before it is asked for. With `leave_one_out` a caption is not among the references of its own
+    Nothing is computed before you call a method. With `leave_one_out` a caption is not among the references of its own
     image: the others count (identical text in another of them too), and a caption that is its image's only reference
     scores 0.
     """
@@ -43,7 +43,7 @@ class Corpus:
 
     @property
     def image_of(self) -> Indices | None:
-        """(n_captions,) the image of each caption, if it was given."""
+        """(n_captions,) the image of each caption, if you passed it."""
         return self._texts.image_of
 
     def block(self, images: Array, captions: Array, leave_one_out: bool = False) -> Float32:
@@ -87,18 +87,18 @@ class Corpus:
         self._scorer.block(images, captions, out)
         if leave_one_out:
             row, column = self._own_pairs(images, captions)
-            own = column if captions is None else captions[column]
-            distinct, place = np.unique(own, return_inverse=True)
-            out[row, column] = self._scorer.own(distinct)[place]
+            caption = column if captions is None else captions[column]
+            distinct, inverse = np.unique(caption, return_inverse=True)
+            out[row, column] = self._scorer.to_own_image(distinct)[inverse]
 
     def _own_pairs(self, images: Indices, captions: Indices | None) -> tuple[Indices, Indices]:
         """(row, column) wherever the caption belongs to the image."""
         assert self.image_of is not None
         wanted = self.image_of if captions is None else self.image_of[captions]  # (columns,)
         by_image = np.argsort(images, kind="stable")
-        start = starts(np.bincount(images, minlength=self.n_images))  # where each image stands in by_image
-        begin, places = places_of(start, wanted)
-        return by_image[places], np.repeat(np.arange(len(wanted)), np.diff(begin))
+        start = starts(np.bincount(images, minlength=self.n_images))  # where each image begins in by_image
+        begin, positions = positions_of(start, wanted)
+        return by_image[positions], np.repeat(np.arange(len(wanted)), np.diff(begin))
 
 
 def _check_range(start: int, stop: int, size: int, what: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from halation._parallel import kernel
 from halation.semantics._grams import Grams
-from halation.semantics._index import Index, count_in, merge, scratch
+from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
 from halation.semantics._texts import Indices, Texts
 from halation.semantics._weights import Weights, inverse_norms
@@ -30,7 +30,7 @@ class Cosine(GramScorer):
         self.inverse = inverse_norms(grams, self.weight)
         self.scale = scale / grams.orders
 
-    def rows(self, index: Index) -> Rows:
+    def rows(self, index: InvertedIndex) -> Rows:
         postings, order = index.postings, self.grams.order
         gram = np.repeat(index.gram, np.diff(postings.start))  # of each posting
         unit = postings.times * self.weight[gram] * self.inverse[index.captions[postings.column], order[gram]]

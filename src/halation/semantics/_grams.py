@@ -1,4 +1,4 @@
-"""Sentences as counted n-grams, numbered exactly and without a single tuple."""
+"""Sentences as counted n-grams, numbered exactly by integers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Grams:
         at = np.full((orders, len(word)), -1, dtype=np.int32)  # n-gram by order and first position
         at[0] = word
         for n in range(2, orders + 1):
-            here = np.flatnonzero(to_end >= n)
-            found, places = np.unique(number[here] * radix + word[here + n - 1], return_inverse=True)
-            number[here] = places
-            at[n - 1, here] = places + base[-1]
-            keys.append(found)
-            base.append(base[-1] + len(found))
+            begins = np.flatnonzero(to_end >= n)  # where an n-gram of this order begins
+            pairs, numbers = np.unique(number[begins] * radix + word[begins + n - 1], return_inverse=True)
+            number[begins] = numbers
+            at[n - 1, begins] = numbers + base[-1]
+            keys.append(pairs)
+            base.append(base[-1] + len(pairs))
         start = np.zeros(len(tokens.start), dtype=np.int64)
         gram, count = np.empty(at.size, dtype=np.int32), np.empty(at.size, dtype=np.uint16)
         used = _count(at, tokens.start, start, gram, count)
@@ -89,10 +89,10 @@ def _count(at: Any, begin: Any, start: Any, gram: Any, count: Any) -> int:
     """Sort and count the n-grams of each sentence; returns how many entries were written."""
     used = 0
     for s in range(len(begin) - 1):
-        here = at[:, begin[s] : begin[s + 1]].copy().reshape(-1)
-        here.sort()
+        grams = at[:, begin[s] : begin[s + 1]].copy().reshape(-1)
+        grams.sort()
         last = -1
-        for g in here:
+        for g in grams:
             if g < 0:  # no room for that order before the sentence ends
                 continue
             if g == last:

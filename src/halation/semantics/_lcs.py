@@ -43,8 +43,8 @@ class Tile(NamedTuple):
         dense = np.full(vocabulary, -1, dtype=np.int32)
         dense[common] = np.arange(len(common))
         row = np.zeros((len(common), len(begin) - 1), dtype=mask.dtype)
-        for place, w in enumerate(common):
-            row[place, lane[start[w] : stop[w]]] = mask[start[w] : stop[w]]
+        for position, w in enumerate(common):
+            row[position, lane[start[w] : stop[w]]] = mask[start[w] : stop[w]]
         return cls(dense, row, start, stop, lane, mask)
 
 
@@ -68,18 +68,18 @@ def _positions(begin: Any, word: Any, vocabulary: int, lane: Any, mask: Any) -> 
         start[w] += 1
     before = 0
     for w in range(vocabulary):
-        here = start[w]
+        count = start[w]
         start[w] = before
-        before += here
+        before += count
     stop = start.copy()
     one = mask.dtype.type(1)
     for sentence in range(len(begin) - 1):
-        for place in range(begin[sentence], begin[sentence + 1]):
-            w = word[place]
+        for position in range(begin[sentence], begin[sentence + 1]):
+            w = word[position]
             if stop[w] == start[w] or lane[stop[w] - 1] != sentence:
                 lane[stop[w]] = sentence
                 stop[w] += 1
-            mask[stop[w] - 1] |= one << mask.dtype.type(place - begin[sentence])
+            mask[stop[w] - 1] |= one << mask.dtype.type(position - begin[sentence])
     return start, stop
 
 
@@ -109,11 +109,11 @@ def add_positions(words: Any, row: Any, masks: Any) -> int:
     Row 0 stays empty, for the words that the sentence does not hold.
     """
     used = 0
-    for place in range(len(words)):
-        if row[words[place]] == 0:
+    for position in range(len(words)):
+        if row[words[position]] == 0:
             used += 1
-            row[words[place]] = used
-        masks[row[words[place]], place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+            row[words[position]] = used
+        masks[row[words[position]], position >> 6] |= np.uint64(1) << np.uint64(position & 63)
     return (len(words) + 63) >> 6
 
 

@@ -72,14 +72,14 @@ class MiniLM:
         out = np.empty((len(sentences), self._model.config.hidden_size), dtype=np.float32)
         with torch.inference_mode():
             for start in range(0, len(order), _BATCH):
-                places = order[start : start + _BATCH]
+                positions = order[start : start + _BATCH]
                 pieces = self._tokenizer(
-                    [sentences[place] for place in places],
+                    [sentences[number] for number in positions],
                     padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt",
                 )  # fmt: skip
                 states = self._model(**pieces).last_hidden_state  # (b, t, d)
                 real = pieces["attention_mask"][:, :, None].to(states.dtype)  # (b, t, 1)
                 means = (states * real).sum(1) / real.sum(1).clamp(min=1e-9)
-                out[places] = torch.nn.functional.normalize(means, dim=1).numpy()
+                out[positions] = torch.nn.functional.normalize(means, dim=1).numpy()
                 self._progress("encoding sentences", min(start + _BATCH, len(order)), len(order))
         return out

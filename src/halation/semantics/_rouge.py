@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from halation._parallel import kernel, over_rows
 from halation.semantics._lcs import Tile, add_positions, clear_positions, lcs, lcs_of_tile
-from halation.semantics._ragged import places_of, starts
 from halation.semantics._scorer import Float32
 from halation.semantics._texts import Indices, Texts
-from halation.semantics._tokens import Tokens
+from halation.semantics._tokens import Tokens, positions_of, starts
 
 __all__ = ["Rouge"]
 
@@ -36,13 +35,13 @@ class Rouge:
         self._whole: _Columns | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_whole": None}  # made again where it is needed
+        return {**self.__dict__, "_whole": None}  # rebuilt on first use
 
     def block(self, images: Indices, captions: Indices | None, out: Float32) -> None:
         columns = self._of_all_captions() if captions is None else _Columns(self, captions)
         over_rows(len(images), lambda begin, end: columns.score(images[begin:end], out[begin:end]))
 
-    def own(self, captions: Indices) -> Float32:
+    def to_own_image(self, captions: Indices) -> Float32:
         begin, item = self.texts.reduced_sets(captions)
         out = np.empty(len(captions), dtype=np.float32)
         _pairs(captions, begin, item, self.start, self.word, self.vocabulary, out)
@@ -67,8 +66,8 @@ class _Columns:
             fitting = np.flatnonzero((length > shortest) & (length <= bits))
             for columns in np.split(fitting, range(_LANES, len(fitting), _LANES)):
                 if len(columns):
-                    begin, places = places_of(rouge.start, captions[columns])
-                    tile = Tile.of(begin, rouge.word[places], rouge.vocabulary, bits)
+                    begin, positions = positions_of(rouge.start, captions[columns])
+                    tile = Tile.of(begin, rouge.word[positions], rouge.vocabulary, bits)
                     self.tiles.append((columns, length[columns].astype(np.float64), tile))
             shortest = bits
         self.long = np.flatnonzero(length > shortest)
@@ -122,7 +121,7 @@ def _rows(
 
 @kernel
 def _against(words: int, row: Any, masks: Any, parts: int, items: Any, start: Any, word: Any, v: Any) -> float:
-    """The sentence in `masks`, of so many words, against a set of sentences."""
+    """ROUGE-L of the sentence in `masks`, which has `words` words, against a set of sentences."""
     precision, recall = 0.0, 0.0
     for s in items:
         common = lcs(word[start[s] : start[s + 1]], row, masks, parts, v)
@@ -132,7 +131,7 @@ def _against(words: int, row: Any, masks: Any, parts: int, items: Any, start: An
 
 
 @kernel
-def _room(captions: Any, start: Any, word: Any, vocabulary: int) -> Any:
+def _scratch(captions: Any, start: Any, word: Any, vocabulary: int) -> Any:
     """(row, masks, scratch) for any of the captions: a row for each different word, a bit for each position."""
     seen_by = np.full(vocabulary, -1, dtype=np.int32)
     longest, most = 1, 1
@@ -153,7 +152,7 @@ def _long(
     sets: Any, set_start: Any, set_item: Any, start: Any, word: Any, columns: Any, captions: Any, vocabulary: int,
     out: Any,
 ) -> None:  # fmt: skip
-    row, masks, v = _room(captions[columns], start, word, vocabulary)
+    row, masks, v = _scratch(captions[columns], start, word, vocabulary)
     for column in columns:
         words = word[start[captions[column]] : start[captions[column] + 1]]
         parts = add_positions(words, row, masks)
@@ -165,7 +164,7 @@ def _long(
 
 @kernel
 def _pairs(captions: Any, begin: Any, item: Any, start: Any, word: Any, vocabulary: int, out: Any) -> None:
-    row, masks, v = _room(captions, start, word, vocabulary)
+    row, masks, v = _scratch(captions, start, word, vocabulary)
     for k in range(len(captions)):
         words = word[start[captions[k]] : start[captions[k] + 1]]
         parts = add_positions(words, row, masks)

@@ -1,9 +1,9 @@
-"""What every metric offers a corpus, and what the metrics on n-grams share."""
+"""The interface of every metric, what the metrics on n-grams share, and the mean of several metrics."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from halation._parallel import over_rows
 from halation.semantics._grams import Grams
-from halation.semantics._index import Index
+from halation.semantics._inverted_index import InvertedIndex
 from halation.semantics._texts import Indices, Texts
 
-__all__ = ["Float32", "GramScorer", "Scorer"]
+__all__ = ["Float32", "GramScorer", "Mean", "Rows", "Scorer"]
 
-_SMALL = 1 << 14  # cells of a block that one thread fills sooner than it wakes others: a step's at B = 128
+_SMALL = 1 << 14  # cells of a block that one thread fills faster than several: that of a training step at B = 128
 
 Float32 = npt.NDArray[np.float32]
 Rows = Callable[[Indices, Float32], None]
@@ -29,8 +29,8 @@ class Scorer(Protocol):
     def block(self, images: Indices, captions: Indices | None, out: Float32) -> None:
         """Write the relevance (images, captions) to `out`; None = all captions in order."""
 
-    def own(self, captions: Indices) -> Float32:
-        """(captions,) relevance of each to its own image when it is not its own reference; 0 if no other is left."""
+    def to_own_image(self, captions: Indices) -> Float32:
+        """(captions,) the relevance of each to its own image without itself as a reference; 0 if it is the only one."""
 
 
 class GramScorer(ABC):
@@ -39,38 +39,60 @@ class GramScorer(ABC):
     def __init__(self, texts: Texts, grams: Grams) -> None:
         self.texts = texts
         self.grams = grams
-        self._whole: tuple[Index, Rows] | None = None
+        self._whole: tuple[InvertedIndex, Rows] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_whole": None}  # made again where it is needed
+        return {**self.__dict__, "_whole": None}  # rebuilt on first use
 
     def block(self, images: Indices, captions: Indices | None, out: Float32) -> None:
         if captions is None:
             _, score = self._of_all_captions()
             sets = images
         else:
-            index = Index.local(self.texts, self.grams, images, captions)
+            index = InvertedIndex.local(self.texts, self.grams, images, captions)
             score = self.rows(index)
             sets = np.arange(len(images))
         alone = 1 if out.size <= _SMALL else None
         over_rows(len(sets), lambda start, stop: score(sets[start:stop], out[start:stop]), at_most=alone)
 
-    def own(self, captions: Indices) -> Float32:
+    def to_own_image(self, captions: Indices) -> Float32:
         start, item = self.texts.reduced_sets(captions)
         out = np.empty(len(captions), dtype=np.float32)
         self.pairs(captions, start, item, out)
         return out
 
     @abstractmethod
-    def rows(self, index: Index) -> Rows:
+    def rows(self, index: InvertedIndex) -> Rows:
         """The kernel over this index, ready to be called on ranges of its sets."""
 
     @abstractmethod
     def pairs(self, captions: Indices, start: Indices, item: Indices, out: Float32) -> None:
         """Each caption against its own set of sentences, item[start[k] : start[k + 1]]."""
 
-    def _of_all_captions(self) -> tuple[Index, Rows]:
+    def _of_all_captions(self) -> tuple[InvertedIndex, Rows]:
         if self._whole is None:
-            index = Index.whole(self.texts, self.grams)
+            index = InvertedIndex.whole(self.texts, self.grams)
             self._whole = index, self.rows(index)
         return self._whole
+
+
+class Mean:
+    """The mean of the parts' matrices, each on 0 … 1 (Li et al., NeurIPS 2022: `tfidf`, `bleu4`, `rouge-l`)."""
+
+    def __init__(self, parts: Sequence[Scorer]) -> None:
+        self.parts = parts
+
+    def block(self, images: Indices, captions: Indices | None, out: Float32) -> None:
+        self.parts[0].block(images, captions, out)
+        more = np.empty_like(out)
+        for part in self.parts[1:]:
+            part.block(images, captions, more)
+            out += more
+        out /= np.float32(len(self.parts))
+
+    def to_own_image(self, captions: Indices) -> Float32:
+        total = self.parts[0].to_own_image(captions)
+        for part in self.parts[1:]:
+            total += part.to_own_image(captions)
+        total /= np.float32(len(self.parts))
+        return total

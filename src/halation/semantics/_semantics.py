@@ -13,9 +13,8 @@ from halation.semantics._bleu import Bleu
 from halation.semantics._cider_d import CiderD
 from halation.semantics._corpus import Corpus
 from halation.semantics._cosine import Cosine
-from halation.semantics._mean import Mean
 from halation.semantics._rouge import Rouge
-from halation.semantics._scorer import Float32, Scorer
+from halation.semantics._scorer import Float32, Mean, Scorer
 from halation.semantics._sentence import Encoder, Sentence
 from halation.semantics._sentence_cache import sentence_encoder
 from halation.semantics._texts import Texts
@@ -24,11 +23,11 @@ from halation.semantics._weights import Weights
 
 __all__ = ["MEAN_OF", "METRICS", "Semantics", "caption_relevance"]
 
-Fitted = Callable[[Texts], Scorer]
-"""What fitting leaves: a scorer for the same texts or for others."""
+MakeScorer = Callable[[Texts], Scorer]
+"""The result of fitting: makes a scorer for the same texts or for others."""
 
 
-def _fit_tfidf(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+def _fit_tfidf(texts: Texts, tokenizer: Tokenizer) -> MakeScorer:
     return partial(_tfidf, tokenizer, Weights.by_caption(texts, texts.grams(tokenizer, 1)))
 
 
@@ -36,7 +35,7 @@ def _tfidf(tokenizer: Tokenizer, weights: Weights, texts: Texts) -> Scorer:
     return Cosine(texts, texts.grams(tokenizer, 1), weights, scale=1.0)
 
 
-def _fit_cider(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+def _fit_cider(texts: Texts, tokenizer: Tokenizer) -> MakeScorer:
     return partial(_cider, tokenizer, Weights.by_image(texts, texts.grams(tokenizer, 4)))
 
 
@@ -44,7 +43,7 @@ def _cider(tokenizer: Tokenizer, weights: Weights, texts: Texts) -> Scorer:
     return Cosine(texts, texts.grams(tokenizer, 4), weights, scale=10.0)
 
 
-def _fit_cider_d(texts: Texts, tokenizer: Tokenizer) -> Fitted:
+def _fit_cider_d(texts: Texts, tokenizer: Tokenizer) -> MakeScorer:
     return partial(_cider_d, tokenizer, Weights.by_image(texts, texts.grams(tokenizer, 4)))
 
 
@@ -64,13 +63,13 @@ def _sentence(encoder: Encoder, texts: Texts) -> Scorer:
     return Sentence(texts, encoder)
 
 
-def _mean(parts: Sequence[Fitted], texts: Texts) -> Scorer:
+def _mean(parts: Sequence[MakeScorer], texts: Texts) -> Scorer:
     return Mean([part(texts) for part in parts])
 
 
 class _Metric(NamedTuple):
     tokenizer: Tokenizer
-    fit: Callable[[Texts, Tokenizer], Fitted]
+    fit: Callable[[Texts, Tokenizer], MakeScorer]
 
 
 _ON_TOKENS = {
@@ -105,10 +104,10 @@ class Semantics:
     `metric`, `tokenizer` (the encoder, for `sentence`) and `description` say what it is, for a report.
     """
 
-    def __init__(self, metric: str, tokenizer: str, fitted: Fitted, texts: Texts) -> None:
+    def __init__(self, metric: str, tokenizer: str, make_scorer: MakeScorer, texts: Texts) -> None:
         self.metric = metric
         self.tokenizer = tokenizer
-        self._fitted = fitted
+        self._make_scorer = make_scorer
         self._texts = texts
 
     def __repr__(self) -> str:
@@ -116,7 +115,7 @@ class Semantics:
 
     @property
     def description(self) -> str:
-        """The metric and what it compares, in a few words."""
+        """The metric and its tokenizer or encoder, for a report."""
         return f"{self.metric} ({'encoder' if self.metric == 'sentence' else 'tokens'}: {self.tokenizer})"
 
     @classmethod
@@ -131,12 +130,15 @@ class Semantics:
         encoder: Encoder | None = None,
         progress: Progress = silent,
     ) -> Semantics:
-        """Learn document frequencies: `tfidf` from the captions, `cider` and `cider-d` from the images' reference sets.
+        """The relevance with document frequencies of these captions (`tfidf`) or reference sets (`cider`, `cider-d`).
 
-        captions: strings. image_of (n_captions,): the image of each caption, 0 … n_images − 1. references: for each
-        image the captions to compare with, where they are not its own (image_of may then be None). tokenizer: a name
-        of `TOKENIZERS` or a function; None = the metric's own (`words` for tfidf, else `treebank`); `sentence` uses its
-        encoder's. encoder: sentences → (n, d) for `sentence`; None = `sentence_encoder()` (extra "pretrained").
+        captions     strings
+        image_of     (n_captions,) the image of each caption, 0 … n_images − 1
+        references   for each image the captions to compare with; None = its own captions. With references, image_of may
+                     be None
+        tokenizer    a name of `TOKENIZERS` or a function; None = the default of the metric (`words` for tfidf, else
+                     `treebank`); `sentence` uses its encoder's
+        encoder      sentences → (n, d) for `sentence`; None = `sentence_encoder()` (extra "pretrained")
         """
         one_of(metric, METRICS, "metric")
         texts = Texts(captions, image_of, references)
@@ -159,16 +161,18 @@ class Semantics:
     ) -> Corpus:
         """A corpus to score: without arguments the one it was fitted on, else another with the fitted frequencies.
 
-        What the fitted corpus never saw: a word has no weight in `tfidf`; an n-gram has document frequency 0,
-        and so the greatest weight, in `cider` and `cider-d`.
+        A word that the fitted corpus lacks has no weight in `tfidf`. Such an n-gram has document frequency 0, and so
+        the greatest weight, in `cider` and `cider-d`.
         """
         if captions is None:
             if image_of is not None or references is not None:
-                raise InputError("captions are missing; without any argument it is the corpus that was fitted")
+                raise InputError(
+                    "captions are missing; pass them too, or no argument at all for the corpus it was fitted on"
+                )
             texts = self._texts
         else:
             texts = Texts(captions, image_of, references)
-        return Corpus(texts, self._fitted(texts))
+        return Corpus(texts, self._make_scorer(texts))
 
 
 def caption_relevance(
@@ -182,12 +186,14 @@ def caption_relevance(
     encoder: Encoder | None = None,
     progress: Progress = silent,
 ) -> Float32:
-    """How much each caption says of what each image's references say: float32 (n_images, n_captions), bigger = closer.
+    """The relevance of each caption to each image's reference captions: float32 (n_images, n_captions).
 
-    captions: n_captions strings; image_of (n_captions,): the image of each, 0 … n_images − 1. metric: one of `METRICS`
-    (`tfidf`, `cider`, `cider-d`, `bleu1` … `bleu4`, `rouge-l`, `mean`, `sentence`). references: for each
-    image the captions to compare with, where they are not its own. leave_one_out: a caption is not its own reference.
-    tokenizer, encoder: see `Semantics.fit`.
+    captions        n_captions strings
+    image_of        (n_captions,) the image of each, 0 … n_images − 1
+    metric          `tfidf`, `cider`, `cider-d`, `bleu1` … `bleu4`, `rouge-l`, `mean` or `sentence`
+    references      for each image the captions to compare with; None = its own captions
+    leave_one_out   a caption is not its own reference
+    tokenizer, encoder   see `Semantics.fit`
 
     >>> caption_relevance(["a hound runs", "a hound sleeps", "the bus"], [0, 0, 1], metric="rouge-l").round(2)
     array([[1., 1., 0.],

@@ -30,7 +30,7 @@ class Sentence:
         columns = self.unit[: self.texts.n_captions] if captions is None else self.unit[captions]
         np.matmul(self.mean[images], columns.T, out=out)
 
-    def own(self, captions: Indices) -> Float32:
+    def to_own_image(self, captions: Indices) -> Float32:
         start, item = self.texts.reduced_sets(captions)
         size = np.diff(start)
         cosines = np.einsum("rd,rd->r", self.unit[np.repeat(captions, size)], self.unit[item], dtype=np.float64)
@@ -41,7 +41,7 @@ class Sentence:
 def _unit_vectors(sentences: Sequence[str], encoder: Encoder) -> Float32:
     """Each different sentence is encoded once."""
     number: dict[str, int] = {}
-    places = np.array([number.setdefault(sentence, len(number)) for sentence in sentences])
+    positions = np.array([number.setdefault(sentence, len(number)) for sentence in sentences])
     vectors = to_numpy(encoder(list(number))).astype(np.float32)
     if vectors.ndim != 2 or len(vectors) != len(number):
         raise InputError(f"the encoder gave an array of shape {vectors.shape} for {len(number)} sentences; give (n, d)")
@@ -49,5 +49,5 @@ def _unit_vectors(sentences: Sequence[str], encoder: Encoder) -> Float32:
     if not np.isfinite(norms).all():
         bad = int(np.argmin(np.isfinite(norms)))
         raise InputError(f"the encoder gave an embedding that is not finite for {list(number)[bad]!r}")
-    units: Float32 = (vectors / np.where(norms > 0, norms, 1.0)).astype(np.float32)[places]
+    units: Float32 = (vectors / np.where(norms > 0, norms, 1.0)).astype(np.float32)[positions]
     return units

@@ -1,4 +1,4 @@
-"""Who is compared with whom: captions, and for every image the set of references they are scored against."""
+"""Captions, and for every image the set of reference sentences that captions are scored against."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy.typing as npt
 from halation._arrays import Array, as_indices
 from halation._errors import InputError
 from halation.semantics._grams import Grams
-from halation.semantics._ragged import places_of, starts
 from halation.semantics._tokenizers import Tokenizer
-from halation.semantics._tokens import Tokens
+from halation.semantics._tokens import Tokens, positions_of, starts
 
 __all__ = ["Indices", "Texts"]
 
@@ -20,11 +19,11 @@ Indices = npt.NDArray[np.int64]
 
 
 class Texts:
-    """Captions and reference sets as one list of sentences; what was tokenised once is kept.
+    """Captions and reference sets as one list of sentences; tokens are computed once and kept.
 
     Sentence k < n_captions is caption k. The references of image i are the sentences
-    `set_item[set_start[i] : set_start[i + 1]]`; `own[k]` is the sentence that is caption k itself among the references
-    of its image (−1: not among them), the one that leave-one-out leaves out.
+    `set_item[set_start[i] : set_start[i + 1]]`. `own_reference[k]` is the sentence that is caption k itself among the
+    references of its image (−1: not among them); leave-one-out leaves it out.
     """
 
     def __init__(
@@ -62,9 +61,9 @@ class Texts:
         if self.image_of is None:
             raise InputError("leave_one_out needs image_of: which image does each caption belong to?")
         images = self.image_of[captions]
-        start, places = places_of(self.set_start, images)
-        item = self.set_item[places]
-        kept = item != np.repeat(self.own[captions], np.diff(start))
+        start, positions = positions_of(self.set_start, images)
+        item = self.set_item[positions]
+        kept = item != np.repeat(self.own_reference[captions], np.diff(start))
         before = np.concatenate([[0], np.cumsum(kept)])
         return before[start], item[kept]
 
@@ -86,7 +85,7 @@ class Texts:
             )
         self.set_start = starts(sizes)
         self.set_item = np.argsort(self.image_of, kind="stable").astype(np.int64)
-        self.own = np.arange(self.n_captions, dtype=np.int64)
+        self.own_reference = np.arange(self.n_captions, dtype=np.int64)
 
     def _add_references(self, references: Sequence[Sequence[str]]) -> None:
         sets = [_strings(group, f"references[{image}]") for image, group in enumerate(references)]
@@ -98,11 +97,11 @@ class Texts:
             )
         self.set_start = starts(np.array([len(group) for group in sets], dtype=np.int64))
         self.set_item = self.n_captions + np.arange(self.set_start[-1], dtype=np.int64)
-        self.own = np.full(self.n_captions, -1, dtype=np.int64)
+        self.own_reference = np.full(self.n_captions, -1, dtype=np.int64)
         for caption, image in enumerate([] if self.image_of is None else self.image_of.tolist()):
             if self.sentences[caption] in sets[image]:
-                place = sets[image].index(self.sentences[caption])
-                self.own[caption] = self.n_captions + self.set_start[image] + place
+                number = sets[image].index(self.sentences[caption])
+                self.own_reference[caption] = self.n_captions + self.set_start[image] + number
         for group in sets:
             self.sentences += group
 
@@ -113,7 +112,7 @@ def _strings(texts: Sequence[str], name: str) -> list[str]:
     strings = list(texts)
     if not strings:
         raise InputError(f"{name} is empty; at least one caption is needed")
-    for place, text in enumerate(strings):
+    for number, text in enumerate(strings):
         if not isinstance(text, str):
-            raise InputError(f"{name}[{place}] is {type(text).__name__}, not a string")
+            raise InputError(f"{name}[{number}] is {type(text).__name__}, not a string")
     return strings

@@ -1,4 +1,4 @@
-"""From a caption to its tokens: three rules, each a plain function `str -> list[str]`."""
+"""Tokenizers: three plain functions from a caption to its tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\b\w\w+\b")
 
 
 def words(text: str) -> list[str]:
-    r"""Runs of two or more word characters, lower-cased: scikit-learn's `\b\w\w+\b`, what `tfidf` means by a word.
+    r"""Runs of two or more word characters, lower-cased: scikit-learn's `\b\w\w+\b`, the words of `tfidf`.
 
     >>> words("A dog's T-shirt, size 10")
     ['dog', 'shirt', 'size', '10']
@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def whitespace(text: str) -> list[str]:
-    """What stands between white space, as it is: for text that is tokenised already.
+    """The parts between white space, unchanged: for text that is tokenised already.
 
     >>> whitespace("a dog 's ball")
     ['a', 'dog', "'s", 'ball']
@@ -81,18 +81,18 @@ def treebank(text: str) -> list[str]:
     """Lower-cased Penn Treebank tokens without punctuation, as captioning metrics are computed on.
 
     The rule: entities and typographic quotes are written plainly; clitics are split off ("dog|'s", "is|n't"), so are
-    "can|not", "gon|na" and their like; words joined by a hyphen, ampersand, slash or full stop stay one token, as do
+    "can|not", "gon|na" and the like; words joined by a hyphen, ampersand, slash or full stop stay one token, as do
     numbers, times, addresses, initials ("u.s.") and usual abbreviations ("mr."); brackets become -lrb-, -rrb-;
-    everything else is one token a character, and the marks of `' " . ? ! , : ; -` are dropped. Real
+    everything else is one token per character, and the marks of `' " . ? ! , : ; -` are dropped. Real
     captions come out as from the Stanford tokenizer inside pycocoevalcap (`python -m bench tokenizer` counts them),
-    but for a few where that one looks at capitals, which are gone here: "AT&T", but "at & t".
+    except a few where that tokenizer looks at capitals, which are gone here: "AT&T", but "at & t".
 
     >>> treebank("A dog's T-shirt isn't dry (yet), Mr. Smith!")
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'dry', '-lrb-', 'yet', '-rrb-', 'mr.', 'smith']
     """
     text = text.lower()
     if not text.isascii() or "&" in text or "`" in text:
-        text = _ORNATE.sub(lambda found: _PLAIN[found.group()], text)
+        text = _ORNATE.sub(lambda match: _PLAIN[match.group()], text)
     tokens: list[str] = []
     for token in _TOKEN.findall(text):
         if token in _SPECIAL:
@@ -118,5 +118,5 @@ def as_tokenizer(tokenizer: str | Tokenizer) -> Tokenizer:
 
 
 def callable_name(function: Callable[..., object]) -> str:
-    """What a report calls a tokenizer or an encoder: its `name`, else the name of its function or class."""
+    """The name of a tokenizer or an encoder in a report: its `name`, else the name of its function or class."""
     return str(getattr(function, "name", None) or getattr(function, "__name__", None) or type(function).__name__)

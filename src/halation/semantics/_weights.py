@@ -1,4 +1,4 @@
-"""How much an n-gram is worth: inverse document frequency, fitted on one corpus and looked up for another."""
+"""Weights of n-grams: inverse document frequencies, fitted on one corpus and looked up for another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Weights:
-    """A weight for every n-gram of the fitted corpus, and one for all that it never saw."""
+    """A weight for every n-gram of the fitted corpus, and one for all others."""
 
     grams: Grams
     weight: Float64  # (n-grams,)
@@ -27,7 +27,7 @@ class Weights:
 
     @classmethod
     def by_caption(cls, texts: Texts, grams: Grams) -> Weights:
-        """ln((1 + n) / (1 + df)) + 1 over the n captions, as scikit-learn smooths it; an unseen word weighs nothing."""
+        """ln((1 + n) / (1 + df)) + 1 over the n captions, as scikit-learn smooths it; an unseen word weighs 0."""
         held = grams.gram[: grams.start[texts.n_captions]]
         df = np.bincount(held, minlength=int(grams.base[-1]))
         idf = np.log((1 + texts.n_captions) / (1 + df)) + 1

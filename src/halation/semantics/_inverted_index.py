@@ -1,7 +1,7 @@
-"""The inverted index: which captions hold an n-gram, and what an image's references ask of it.
+"""The inverted index: the captions that hold each n-gram, and the n-grams of each image's references.
 
 One idea serves every n-gram metric: walk the n-grams of an image's references, walk the captions that hold each, add
-up in one row. What is not shared costs nothing.
+up in one row. N-grams that are not shared cost nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from halation._parallel import kernel
 from halation.semantics._grams import Grams
-from halation.semantics._ragged import places_of
 from halation.semantics._texts import Indices, Texts
+from halation.semantics._tokens import positions_of
 
-__all__ = ["Index", "Postings", "References", "count_in", "merge", "scratch"]
+__all__ = ["InvertedIndex", "Postings", "References", "count_in", "merge", "scratch"]
 
 
 class References(NamedTuple):
@@ -40,7 +40,7 @@ class Postings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Index:
+class InvertedIndex:
     """Captions (columns) ready to be scored against reference sets (rows)."""
 
     captions: Indices  # (columns,) the caption of each column
@@ -50,7 +50,7 @@ class Index:
     gram: npt.NDArray[np.int32]  # (slots,) the n-gram of each slot
 
     @classmethod
-    def whole(cls, texts: Texts, grams: Grams) -> Index:
+    def whole(cls, texts: Texts, grams: Grams) -> InvertedIndex:
         """All captions against all images: set i is image i, and slots are the n-grams themselves."""
         columns, entries, size = texts.n_captions, grams.start[texts.n_captions], int(grams.base[-1])
         postings = _post(grams.start[: columns + 1], grams.gram[:entries], grams.count[:entries], size)
@@ -59,14 +59,14 @@ class Index:
         return cls(np.arange(columns), sentence, references, Postings(*postings), np.arange(size, dtype=np.int32))
 
     @classmethod
-    def local(cls, texts: Texts, grams: Grams, images: Indices, captions: Indices) -> Index:
+    def local(cls, texts: Texts, grams: Grams, images: Indices, captions: Indices) -> InvertedIndex:
         """Some captions against some images: set r is images[r]; the cost depends on them and not on the corpus."""
-        start, places = places_of(grams.start, captions)
-        slot, table, gram = _number(grams.gram[places])
-        postings = _post(start, slot, grams.count[places], len(gram))
+        start, positions = positions_of(grams.start, captions)
+        slot, table, gram = _number(grams.gram[positions])
+        postings = _post(start, slot, grams.count[positions], len(gram))
 
-        set_start, places = places_of(texts.set_start, images)
-        sentence = texts.set_item[places]
+        set_start, positions = positions_of(texts.set_start, images)
+        sentence = texts.set_item[positions]
         shared = _shared(sentence, grams.start, grams.gram, grams.count, table, gram)
         references = References(set_start, np.arange(len(sentence)), *shared)
         return cls(captions, sentence, references, Postings(*postings), gram)
@@ -81,7 +81,7 @@ def _post(start: Any, slot: Any, count: Any, slots: int) -> Any:
     for p in range(slots):
         first[p + 1] += first[p]
     free = first[:-1].copy()
-    by_column = np.empty(len(slot), dtype=np.uint32)  # unsigned: no check for negative places
+    by_column = np.empty(len(slot), dtype=np.uint32)  # unsigned: no check for negative positions
     by_count = np.empty(len(slot), dtype=np.uint16)
     for column in range(len(start) - 1):
         for e in range(start[column], start[column + 1]):
@@ -122,7 +122,7 @@ def _number(grams: Any) -> Any:
 
 @kernel
 def _shared(sentences: Any, start: Any, gram: Any, count: Any, table: Any, known: Any) -> Any:
-    """(start, gram, slot, count) of the sentences' n-grams, those only that have a slot: the others ask for nothing."""
+    """(start, gram, slot, count) of the sentences' n-grams, only those that have a slot."""
     entries = 0
     for sentence in sentences:
         entries += start[sentence + 1] - start[sentence]

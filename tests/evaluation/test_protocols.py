@@ -96,7 +96,7 @@ def test_cxc_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: dict[
     report = evaluate(scores, coco, protocol="cxc", resamples=0)
     check(report, package, {f"R@{k}": f"cxc_r{k}" for k in (1, 5, 10)})
     assert len(report.queries["t2i"]) == 24_972
-    assert any("not asked" in note for note in report.notes())
+    assert any("not queries" in note for note in report.notes())
 
 
 def test_eccv_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def test_queries_of_csd_are_asked_as_csd_says(points: bool) -> None:
     queries = Gaussian.point(some.mean) if points else some
     asked, own = PointEncoder(similarity.csd, penalty=False).queries(queries)
     np.testing.assert_array_equal(asked, similarity.csd.query_points(queries).numpy())
-    expected = similarity.csd.own(queries)
+    expected = similarity.csd.query_offset(queries)
     assert expected is not None
     np.testing.assert_allclose(np.broadcast_to(own, 7), expected.numpy(), rtol=1e-6)
 

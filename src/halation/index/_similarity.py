@@ -59,7 +59,8 @@ class PointEncoder:
                 f"the mean of {ids[zero[0]]!r} is zero, which has no direction for a cosine; leave the item out, or "
                 "use another similarity"
             )
-        return self._with(points - self.origin, np.sqrt(self._by.unit * np.maximum(0, penalties - self.floor)))
+        extra = self._by.squared_per_score * np.maximum(0, penalties - self.floor)
+        return self._with(points - self.origin, np.sqrt(extra))
 
     def queries(self, queries: Gaussian) -> tuple[Points, FloatArray]:
         """The points to search for, (q, d'), and what distances leave out of scores: (q,), or (1,) if all are equal."""
@@ -76,14 +77,14 @@ class PointEncoder:
 
     def scores(self, constant: FloatArray, squared: Points) -> FloatArray:
         """Scores (q, k), penalties taken off, from squared distances; −inf where there is no item."""
-        scores: FloatArray = constant[:, None] - squared / np.float32(self._by.unit)
+        scores: FloatArray = constant[:, None] - squared / np.float32(self._by.squared_per_score)
         return scores
 
 
 @torch.inference_mode()
 def _queries(similarity: IndexedSimilarity, queries: Gaussian) -> tuple[Points, FloatArray]:
-    points, own = similarity.query_points(queries), similarity.own(queries)
-    constant = np.zeros(1, np.float32) if own is None else own.numpy().astype(np.float32, copy=False)
+    points, offset = similarity.query_points(queries), similarity.query_offset(queries)
+    constant = np.zeros(1, np.float32) if offset is None else offset.numpy().astype(np.float32, copy=False)
     return points.numpy().astype(np.float32, copy=False), constant
 
 

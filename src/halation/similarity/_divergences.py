@@ -92,7 +92,7 @@ def _kl(a: Gaussian, b: Gaussian) -> Tensor:
     """KL(a ‖ b) of every pair as one product of width 2d: (n_a, n_b)."""
     assert a.log_var is not None
     assert b.log_var is not None
-    centre = b.mean.detach().mean(dim=0)  # a common offset cancels, and would eat the digits of the difference
+    centre = b.mean.detach().mean(dim=0)  # a common offset cancels, and would cost the difference digits
     mean_a, mean_b = a.mean - centre, b.mean - centre
     precision = (-b.log_var).exp()  # (n_b, d)
     left = torch.cat([a.var + mean_a.square(), mean_a], dim=1)  # (n_a, 2d)

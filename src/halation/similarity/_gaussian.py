@@ -76,7 +76,7 @@ class Gaussian:
 
     @classmethod
     def cat(cls, parts: Sequence[Gaussian]) -> Gaussian:
-        """One Gaussian after the other; all points, or none."""
+        """The Gaussians concatenated; all of them points, or none."""
         if not parts:
             raise InputError("Gaussian.cat needs at least one Gaussian")
         widths = sorted({part.dim for part in parts})
@@ -94,7 +94,7 @@ class Gaussian:
 
     @property
     def dim(self) -> int:
-        """d."""
+        """The dimension d."""
         return int(self.mean.shape[1])
 
     @property
@@ -127,29 +127,29 @@ class Gaussian:
         return self.sample_from(noise.to(self.mean.device))
 
     def sample_from(self, noise: Tensor) -> Tensor:
-        """The draws that given standard normal noise (n, k, d) makes: μ + σ · noise."""
+        """Draws from standard normal noise of your own, μ + σ · noise: (n, k, d)."""
         if noise.ndim != 3 or noise.shape[::2] != self.mean.shape:
             raise InputError(f"noise must be ({len(self)}, k, {self.dim}), not {tuple(noise.shape)}")
         return self.mean[:, None] + self.std[:, None] * noise
 
     def to(self, *args: Any, **kwargs: Any) -> Gaussian:
-        """As `Tensor.to`: another device or dtype."""
+        """The same on another device or in another dtype, as `Tensor.to`."""
         return Gaussian(
             self.mean.to(*args, **kwargs), None if self.log_var is None else self.log_var.to(*args, **kwargs)
         )
 
     def detach(self) -> Gaussian:
-        """The same numbers, cut from the graph."""
+        """The same numbers without gradients."""
         return Gaussian(self.mean.detach(), None if self.log_var is None else self.log_var.detach())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, whole or not at all."""
+        """Write a safetensors file."""
         tensors = {"mean": self.mean} if self.log_var is None else {"mean": self.mean, "log_var": self.log_var}
         save_tensors(path, tensors)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Gaussian:
-        """Read what `save` wrote; nothing is executed."""
+        """The Gaussians that `save` wrote; loading executes nothing."""
         tensors = load_tensors(path)
         if not {"mean"} <= tensors.keys() <= {"mean", "log_var"}:
             raise InputError(f"holds {sorted(tensors)}; a Gaussian is `mean` and, unless points, `log_var`", path=path)

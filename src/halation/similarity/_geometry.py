@@ -1,4 +1,4 @@
-"""What all similarities stand on: a common floating type, squared distances by one matrix product, bounded tiles."""
+"""Helpers of the similarities: two sides of one type, and squared distances by one matrix product."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def gram_factors(
 ) -> tuple[Tensor, Tensor]:
     """(n, d + 2) and (m, d + 2) whose product is −(‖x_i − y_j‖² + plus_x[i] + plus_y[j]).
 
-    2 x·y − ‖x‖² − ‖y‖² = [2x, −‖x‖², −1] · [y, 1, ‖y‖²]: the norms ride along in the product, so the (n, m) result
-    is written once.
+    2 x·y − ‖x‖² − ‖y‖² = [2x, −‖x‖², −1] · [y, 1, ‖y‖²]: the norms are part of the product, so the (n, m) result is
+    written once.
     """
     with torch.autocast(x.device.type, enabled=False):
-        centre = y.detach().mean(dim=0)  # distances do not change, but a common offset would eat their digits
+        centre = y.detach().mean(dim=0)  # distances do not change, but a common offset would cost them digits
         x, y = x - centre, y - centre
         from_x = torch.linalg.vecdot(x, x) if plus_x is None else torch.linalg.vecdot(x, x) + plus_x  # (n,)
         from_y = torch.linalg.vecdot(y, y) if plus_y is None else torch.linalg.vecdot(y, y) + plus_y  # (m,)

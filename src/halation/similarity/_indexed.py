@@ -1,4 +1,4 @@
-"""A similarity as a value: a callable, and for some the points an ordinary L2 index stores."""
+"""The similarities that an ordinary vector index serves (cosine, L2, CSD, Wasserstein-2), with their points."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import functools
 from collections.abc import Callable
 from typing import Protocol
 
+import torch
 from torch import Tensor
+from torch.nn.functional import normalize, pad
 
 from halation._arrays import Array
+from halation._torch import product, widen
 from halation.similarity._gaussian import Gaussian
+from halation.similarity._geometry import minus_squared_distances, pair
 
-__all__ = ["IndexedSimilarity", "Similarity", "indexed"]
+__all__ = ["IndexedSimilarity", "Similarity", "cosine", "csd", "l2", "wasserstein2"]
 
 Items = Gaussian | Array
 ToPoints = Callable[[Gaussian], Tensor]
@@ -24,9 +28,9 @@ class Similarity(Protocol):
 
 
 class IndexedSimilarity:
-    """A similarity that ranks a gallery exactly as the L2 distance between `query_points(q)` and `points(gallery)`.
+    """A similarity whose ranking is exactly that by L2 distance between `query_points(queries)` and `points(gallery)`.
 
-    So a vector index serves it without approximation of its own, and approximate indexes keep their recall (the
+    So a vector index serves it without further approximation, and approximate indexes keep their recall (the
     inner-product form of the same ranking loses half of it).
 
     >>> import torch
@@ -35,7 +39,7 @@ class IndexedSimilarity:
     >>> torch.cdist(csd.query_points([[0.4, 0.0]]), csd.points(gallery)).argmin(), csd([[0.4, 0.0]], gallery).argmax()
     (tensor(1), tensor(1))
 
-    From a squared distance back to the score: own(q) − squared / `unit`, where own(q) is what the points leave out.
+    A squared distance stands for the score query_offset(queries) − squared / `squared_per_score`.
 
     >>> squared = torch.cdist(csd.query_points([[0.4, 0.0]]), csd.points(gallery)).square()
     >>> torch.allclose(csd.from_squared([[0.4, 0.0]], squared), csd([[0.4, 0.0]], gallery))
@@ -47,12 +51,12 @@ class IndexedSimilarity:
         scores: Callable[[Items, Items], Tensor],
         gallery: ToPoints,
         queries: ToPoints,
-        own: ToPoints | None = None,
-        unit: float = 1.0,
+        query_offset: ToPoints | None = None,
+        squared_per_score: float = 1.0,
     ) -> None:
         functools.update_wrapper(self, scores)
-        self._scores, self._gallery, self._queries, self._own = scores, gallery, queries, own
-        self.unit = unit  # what one unit of score is worth in squared distance
+        self._scores, self._gallery, self._queries, self._query_offset = scores, gallery, queries, query_offset
+        self.squared_per_score = squared_per_score  # the squared distance that one unit of score stands for
 
     @property
     def name(self) -> str:
@@ -63,24 +67,24 @@ class IndexedSimilarity:
         return self._scores(a, b)
 
     def points(self, gallery: Items) -> Tensor:
-        """What the index stores, one row per item (n, d')."""
+        """The points to store in the index, one row per item (n, d')."""
         return self._gallery(Gaussian.of(gallery))
 
     def query_points(self, queries: Items) -> Tensor:
-        """What the index is searched with, one row per query (q, d')."""
+        """The points to search the index with, one row per query (q, d')."""
         return self._queries(Gaussian.of(queries))
 
-    def own(self, queries: Items) -> Tensor | None:
-        """What the points of queries leave out of every score, (q,); None: nothing."""
-        return None if self._own is None else self._own(Gaussian.of(queries))
+    def query_offset(self, queries: Items) -> Tensor | None:
+        """The part of each query's scores that its point leaves out, (q,); None: nothing."""
+        return None if self._query_offset is None else self._query_offset(Gaussian.of(queries))
 
     def from_squared(self, queries: Items, squared: Tensor) -> Tensor:
         """The scores that squared distances (q, k) between the points of q queries and any k items stand for."""
-        scores, own = squared / -self.unit, self.own(queries)
-        return scores if own is None else scores + own.to(scores)[:, None]
+        scores, offset = squared / -self.squared_per_score, self.query_offset(queries)
+        return scores if offset is None else scores + offset.to(scores)[:, None]
 
     def __reduce__(self) -> str:
-        """Copied and pickled by name, as a function is."""
+        """Copy and pickle by name, as functions do."""
         name: str = self._scores.__qualname__
         return name
 
@@ -88,8 +92,84 @@ class IndexedSimilarity:
         return f"halation.similarity.{self._scores.__name__}"
 
 
-def indexed(
-    gallery: ToPoints, queries: ToPoints | None = None, own: ToPoints | None = None, unit: float = 1.0
+def _indexed(
+    gallery: ToPoints,
+    queries: ToPoints | None = None,
+    query_offset: ToPoints | None = None,
+    squared_per_score: float = 1.0,
 ) -> Callable[[Callable[[Items, Items], Tensor]], IndexedSimilarity]:
-    """Give a similarity its points; queries take the gallery's form unless told otherwise."""
-    return lambda scores: IndexedSimilarity(scores, gallery, queries or gallery, own, unit)
+    """A decorator that gives a similarity its points; those of queries are like the gallery's unless given."""
+    return lambda scores: IndexedSimilarity(scores, gallery, queries or gallery, query_offset, squared_per_score)
+
+
+def _direction(g: Gaussian) -> Tensor:
+    return normalize(widen(g.mean), dim=1)
+
+
+@_indexed(_direction, query_offset=lambda g: 0.5 + 0.5 * _direction(g).square().sum(dim=1), squared_per_score=2.0)
+def cosine(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
+    """Cosine of the means, μ₁·μ₂ / (‖μ₁‖ ‖μ₂‖): (n_a, n_b). Variances have no effect; a zero vector scores 0.
+
+    >>> cosine([[3.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]])
+    tensor([[1., 0.]])
+    """
+    a, b = pair(a, b)
+    return product(normalize(a.mean, dim=1), normalize(b.mean, dim=1))
+
+
+@_indexed(lambda g: widen(g.mean))
+def l2(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
+    """Minus the squared distance of the means, −‖μ₁ − μ₂‖²: (n_a, n_b).
+
+    >>> l2([[1.0, 1.0]], [[1.0, 1.0], [4.0, 5.0]])
+    tensor([[  0., -25.]])
+    """
+    a, b = pair(a, b)
+    return minus_squared_distances(a.mean, b.mean)
+
+
+def _csd_points(g: Gaussian) -> Tensor:
+    g = g.to(widen(g.mean).dtype)
+    return torch.cat([g.mean, g.var.sum(dim=1, keepdim=True).sqrt()], dim=1)
+
+
+def _csd_query_points(g: Gaussian) -> Tensor:
+    # the query's variance adds the same to every item of the gallery, so it changes no rank
+    return pad(widen(g.mean), (0, 1))
+
+
+def _minus_spread(g: Gaussian) -> Tensor:
+    return widen(g.mean.new_zeros(len(g))) if g.log_var is None else -widen(g.log_var).exp().sum(dim=1)
+
+
+@_indexed(_csd_points, _csd_query_points, query_offset=_minus_spread)
+def csd(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
+    """Minus the closed-form sampled distance, −(‖μ₁ − μ₂‖² + Σσ₁² + Σσ₂²): (n_a, n_b).
+
+    The expected squared distance of two independent samples. Chun, ICLR 2024 (PCME++).
+
+    >>> csd(Gaussian(torch.zeros(1, 2), torch.zeros(1, 2)), torch.tensor([[3.0, 4.0]]))
+    tensor([[-27.]])
+    """
+    a, b = pair(a, b)
+    spread_a = None if a.is_point else a.var.sum(dim=1)
+    spread_b = None if b.is_point else b.var.sum(dim=1)
+    return minus_squared_distances(a.mean, b.mean, spread_a, spread_b)
+
+
+def _mean_and_std(g: Gaussian) -> Tensor:
+    g = g.to(widen(g.mean).dtype)
+    return torch.cat([g.mean, g.std], dim=1)
+
+
+@_indexed(_mean_and_std)
+def wasserstein2(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
+    """Minus the squared 2-Wasserstein distance, −(‖μ₁ − μ₂‖² + ‖σ₁ − σ₂‖²): (n_a, n_b).
+
+    >>> wasserstein2(Gaussian(torch.zeros(1, 2), torch.zeros(1, 2)), torch.tensor([[3.0, 4.0]]))
+    tensor([[-27.]])
+    """
+    a, b = pair(a, b)
+    if a.is_point and b.is_point:
+        return minus_squared_distances(a.mean, b.mean)
+    return minus_squared_distances(_mean_and_std(a), _mean_and_std(b))

@@ -1,4 +1,4 @@
-"""Standard normal noise that depends on the sample's number alone, not on the process or batch it falls into."""
+"""Standard normal noise that depends on the number of a sample only, not on its process or batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def keyed_noise(
     """N(0, 1) numbers (n, k, d); row i is a function of (seed, step, keys[i]) and nothing else.
 
     keys (n,): the global number of each sample in the dataset. Drawn by `gaussian.sample_from(keyed_noise(…))`, samples
-    are the same however the batch is spread over processes. Images and captions want seeds of their own, such as
-    `2 * seed` and `2 * seed + 1` (as halation's training has it): with one seed, image 5 and caption 5 would draw the
+    are the same however the batch is spread over processes. Give images and captions different seeds, such as
+    `2 * seed` and `2 * seed + 1` (as halation's training does): with one seed, image 5 and caption 5 would draw the
     same noise, and their distance would be too small. Counter-based: splitmix64 of the position, then Box and Muller's
     transform, on whatever device the keys are.
 

@@ -48,9 +48,9 @@ def match_probability(
     slope, offset = -factor * scale, factor * shift
 
     def reduce(distances: Tensor, rows: slice, columns: slice) -> Tensor:
-        here = in_place(distances, slope, offset)
-        logits = torch.add(torch.mul(distances, slope, out=here), offset, out=here)
-        return torch.sigmoid(logits, out=here).mean(dim=(0, 2))
+        out = in_place(distances, slope, offset)
+        logits = torch.add(torch.mul(distances, slope, out=out), offset, out=out)
+        return torch.sigmoid(logits, out=out).mean(dim=(0, 2))
 
     return _over_sample_pairs(z_a, z_b, reduce)
 
@@ -129,14 +129,14 @@ def _extreme(
 def _over_sample_pairs(z_a: Tensor, z_b: Tensor, reduce: Reduce) -> Tensor:
     """`reduce` of the distances (J, rows, K, columns), tile by tile: (n_a, J, d), (n_b, K, d) → (n_a, n_b)."""
     (n_a, j, d), (n_b, k, _) = z_a.shape, z_b.shape
-    # sample-major: what is reduced over lies in the outer axes
+    # sample-major: the axes that are reduced are the outer ones
     left, right = gram_factors(z_a.transpose(0, 1).reshape(j * n_a, d), z_b.transpose(0, 1).reshape(k * n_b, d))
     left, right = -left.view(j, n_a, d + 2), right.view(k, n_b, d + 2)
 
     def part(rows: slice, columns: slice) -> Tensor:
         x = product(left[:, rows].flatten(0, 1), right[:, columns].flatten(0, 1))  # squared distances
-        here = in_place(x)
-        x = torch.sqrt(torch.add(torch.clamp(x, min=0, out=here), EPSILON, out=here), out=here)
+        out = in_place(x)
+        x = torch.sqrt(torch.add(torch.clamp(x, min=0, out=out), EPSILON, out=out), out=out)
         return reduce(x.view(j, -1, k, columns.stop - columns.start), rows, columns)
 
     return by_tiles(n_a, n_b, j * k, part)
@@ -155,19 +155,19 @@ def _samples_of(items: Items, samples: int, generator: torch.Generator | None) -
     if not isinstance(items, Gaussian):
         tensor = as_tensor(items, "samples")
         if tensor.ndim == 3:
-            return _some(widen(tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())))
+            return _not_empty(widen(tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())))
         items = Gaussian.point(items)
     items = items.to(widen(items.mean).dtype)
     if items.is_point:
-        return _some(items.mean[:, None])
+        return _not_empty(items.mean[:, None])
     if generator is None:
         raise InputError("drawing samples needs a generator=torch.Generator(); or pass samples (n, J, d) you drew")
-    return _some(items.sample(samples, generator))
+    return _not_empty(items.sample(samples, generator))
 
 
-def _some(samples: Tensor) -> Tensor:
+def _not_empty(samples: Tensor) -> Tensor:
     if samples.numel() == 0:
-        raise InputError(f"there is nothing to compare: samples of shape {tuple(samples.shape)} are empty")
+        raise InputError(f"samples of shape {tuple(samples.shape)} are empty; there is nothing to compare")
     return samples
 
 

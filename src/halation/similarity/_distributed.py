@@ -1,4 +1,4 @@
-"""One batch from the parts of all processes, through which gradients flow back."""
+"""`gather`: one batch from the parts of all processes, with gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from halation.similarity._gaussian import Gaussian
 
 __all__ = ["gather"]
 
-_AXES = 8  # room for the shape of a part in what the processes tell each other first
+_AXES = 8  # the most axes a part may have
 _KINDS = ("a tensor", "a Gaussian", "a Gaussian of points")
 _TYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
@@ -27,7 +27,7 @@ def gather(part: Tensor, group: dist.ProcessGroup | None = None) -> Tensor: ...
 @overload
 def gather(part: Gaussian, group: dist.ProcessGroup | None = None) -> Gaussian: ...
 def gather(part: Tensor | Gaussian, group: dist.ProcessGroup | None = None) -> Tensor | Gaussian:
-    """The parts of all processes, one after the other in the order of their ranks: (n_global, …) on every process.
+    """The parts of all processes, concatenated in the order of their ranks: (n_global, …) on every process.
 
     part (n, …), a tensor or a `Gaussian`; n may differ between processes, the other axes and the type may not (all
     processes then get an error that names what each holds). The backward pass sums what all processes send to a part,
@@ -72,14 +72,14 @@ class _Gather(torch.autograd.Function):
 
 
 def _sizes(part: Tensor | Gaussian, group: dist.ProcessGroup | None) -> list[int]:
-    """How many items each process holds, once all have told each other what they hold and it fits together."""
+    """The number of items of each process, after a check that all hold parts that fit together."""
     tensor, kind = (part, 0) if isinstance(part, Tensor) else (part.mean, 1 + part.is_point)
     shape = [*tensor.shape[:_AXES], *[-1] * (_AXES - tensor.ndim)]
     code = _TYPES.index(tensor.dtype) if tensor.dtype in _TYPES else -1
-    own = torch.tensor([kind, code, tensor.ndim, *shape], device=tensor.device)
-    heads = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(heads, own, group=group)
-    every = [head.tolist() for head in heads]
+    header = torch.tensor([kind, code, tensor.ndim, *shape], device=tensor.device)
+    headers = [torch.empty_like(header) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(headers, header, group=group)
+    every = [tensor.tolist() for tensor in headers]
     if any(head[:3] != every[0][:3] or head[4:] != every[0][4:] or not 0 < head[2] <= _AXES for head in every):
         held = "; ".join(f"process {rank}: {_describe(head)}" for rank, head in enumerate(every))
         raise InputError(

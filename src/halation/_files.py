@@ -106,7 +106,7 @@ def parse_json(text: str, source: str, line: int | None = None) -> Any:
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """(line number, line without its end) for every non-blank line of a UTF-8 text file."""
     source = _existing(path)
-    # split on line feeds only: str.splitlines would break captions at U+2028 and its like
+    # split on line feeds only: str.splitlines would break captions at U+2028 and the like
     for number, line in enumerate(_text(source).split("\n"), start=1):
         if line.strip():
             yield number, line.rstrip("\r")

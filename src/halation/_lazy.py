@@ -1,4 +1,4 @@
-"""Public names without their cost: a package's `__init__` lists them, the module behind a name loads on first use."""
+"""Lazy public names: a package's `__init__` lists them, and the module behind a name loads on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["lazy"]
 
 
 def lazy(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package: `names` maps each public name to the module that defines it.
+    """`__getattr__` and `__dir__` of a package; `names` maps each public name to the module that defines it.
 
     A name that maps to itself (`"metrics": "halation.metrics"`) is the module.
     """

@@ -1,4 +1,4 @@
-"""How long work reports that it goes on; the command line turns it into a bar, a library caller may ignore it."""
+"""Progress of long work: the command line shows it as a bar, a library caller may ignore it."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """The progress of somebody who does not want to know."""
+    """Report no progress; the default everywhere."""

@@ -1,6 +1,6 @@
 """Stable descending sort of one row of floats by its bits: least significant digit first, eleven bits at a time.
 
-A comparison sort of 25,000 scores takes about 15 comparisons an item, half of them mispredicted branches. The bits of
+A comparison sort of 25,000 scores takes about 15 comparisons per item, half of them mispredicted branches. The bits of
 a float order as an integer once the sign is taken care of, so three counting passes sort float32 (six sort float64),
 and a pass whose digit is the same everywhere is left out. Each item travels as one uint64: half of the key above, its
 column below, so that a move is one store.
@@ -32,7 +32,7 @@ _MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 
 @kernel
 def workspace(n: int) -> tuple[Words, Words, Words, Counts]:
-    """What `sort_row` needs for rows of n: whole keys, two buffers of (half key, column) pairs, the digits' counts."""
+    """Buffers for `sort_row` of rows of n: whole keys, two of (half key, column) pairs, the digits' counts."""
     return np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty((3, _BINS), np.uint32)
 
 
@@ -40,17 +40,18 @@ def workspace(n: int) -> tuple[Words, Words, Words, Counts]:
 def sort_row(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray, space: Any) -> None:
     """Columns of `scores` (n,) from the biggest score to the smallest, equal ones from left to right.
 
-    tied[r] says that the item at place r has the same score as the one before it; −0.0 equals 0.0. Scores are finite.
+    tied[r] is True where the item at position r scores the same as the one before it; −0.0 equals 0.0. Scores are
+    finite.
     """
     keys, pairs, spare, counts = space
     if scores.itemsize == 4:
         _keys_of_float32(scores.view(np.int32), pairs)
         pairs = _sort_pairs(pairs, spare, counts)
         previous = ~pairs[0]
-        for place in range(order.shape[0]):
-            pair = pairs[place]
-            order[place] = np.int32(pair & _LOWER)
-            tied[place] = (pair ^ previous) <= _LOWER
+        for position in range(order.shape[0]):
+            pair = pairs[position]
+            order[position] = np.int32(pair & _LOWER)
+            tied[position] = (pair ^ previous) <= _LOWER
             previous = pair
     else:
         _keys_of_float64(scores.view(np.int64), keys)
@@ -62,10 +63,10 @@ def sort_row(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray, 
             pairs[i] = (keys[column] & ~_LOWER) | column
         pairs = _sort_pairs(pairs, spare, counts)
         before = ~keys[pairs[0] & _LOWER]
-        for place in range(order.shape[0]):
-            column = pairs[place] & _LOWER
-            order[place] = np.int32(column)
-            tied[place] = keys[column] == before
+        for position in range(order.shape[0]):
+            column = pairs[position] & _LOWER
+            order[position] = np.int32(column)
+            tied[position] = keys[column] == before
             before = keys[column]
 
 
@@ -112,7 +113,7 @@ def _sort_pairs(pairs: Words, spare: Words, counts: Counts) -> Words:
 
 @kernel
 def _move(pairs: Words, target: Words, counts: Counts, shift: np.uint64) -> None:
-    """One counting pass: pairs into the order of the digit at `shift`, of which `counts` says how many there are."""
+    """One counting pass: pairs into the order of the digit at `shift`; `counts` is the number of each digit."""
     start = np.uint32(0)
     for value in range(_BINS):
         size = counts[value]
@@ -121,6 +122,6 @@ def _move(pairs: Words, target: Words, counts: Counts, shift: np.uint64) -> None
     for i in range(pairs.shape[0]):
         pair = pairs[i]
         value = pair >> shift & _DIGIT
-        place = counts[value]
-        target[place] = pair
-        counts[value] = place + _ONE
+        position = counts[value]
+        target[position] = pair
+        counts[value] = position + _ONE

@@ -1,4 +1,4 @@
-"""What similarities, losses and encoders share: inputs as tensors, products in full precision, bounded temporaries."""
+"""Shared by similarities, losses and encoders: inputs as tensors, products in full precision, bounded temporaries."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-from halation import Gaussian, InputError, similarity
-from halation.similarity import _geometry
+from halation import Gaussian, InputError, _torch, similarity
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "losses"
 INDEXED = ["cosine", "csd", "l2", "wasserstein2"]
@@ -207,7 +206,7 @@ def test_gradients_of_every_sampled_form_are_right(name: str) -> None:
 def test_tiling_changes_neither_scores_nor_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for tile in (1 << 22, 50):
-        monkeypatch.setattr(_geometry, "TILE", tile)
+        monkeypatch.setattr(_torch, "TILE", tile)
         a = Gaussian(clouds(9, 1).mean.requires_grad_(), clouds(9, 1).log_var)
         extra = {"generator": torch.Generator().manual_seed(3)} if name == "sample_mean" else {}
         scores = getattr(similarity, name)(a, clouds(4, 2), **extra)

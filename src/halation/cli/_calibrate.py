@@ -17,26 +17,34 @@ __all__ = ["add_verbs"]
 
 
 def add_verbs(app: typer.Typer) -> None:
-    """Hang the verbs of this file onto the command line."""
-    app.command()(calibrate)
+    """Add the verbs of this file to the command line."""
+    app.command(rich_help_panel="Train")(calibrate)
 
 
 def calibrate(
-    run: Annotated[Path, typer.Argument(help="A run's folder.")],
-    data: Annotated[Path, typer.Option(help="The data's folder.")],
-    split: Annotated[str | None, typer.Option(help="Default: the unseen part of the recipe's dev split.")] = None,
-    top: Annotated[int, typer.Option(help="Candidates of each query that are calibrated; later hits get none.")] = 24,
-    precision: Annotated[float, typer.Option(help='Of "something here matches".')] = 0.9,
-    alpha: Annotated[float, typer.Option(help="Conformal sets hold a match with probability 1 − alpha.")] = 0.1,
-    relevance: Annotated[str, typer.Option(help="Which images are near a caption: by cider or sentence.")] = "cider",
-    near: Annotated[float | None, typer.Option(help="From which relevance on; default: as agreed with people.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split by image.")] = 0,
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    data: Annotated[Path, typer.Option(help="The dataset's folder.")],
+    split: Annotated[
+        str | None, typer.Option(help=r"Which split.  \[default: the part of the dev split that training did not see]")
+    ] = None,
+    top: Annotated[
+        int, typer.Option(help="Calibrate this many best hits of each query; later hits get no probability.")
+    ] = 24,
+    precision: Annotated[float, typer.Option(help='Precision of the statement "something here matches".')] = 0.9,
+    alpha: Annotated[float, typer.Option(help="Result sets contain a match with probability 1 − alpha.")] = 0.1,
+    relevance: Annotated[
+        str, typer.Option(help="Relevance that decides which images are near a caption: cider or sentence.")
+    ] = "cider",
+    near: Annotated[
+        float | None, typer.Option(help=r"Relevance from which an image is near.  \[default: as people agreed]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split into images to fit and to test on.")] = 0,
 ) -> None:
-    """Turn a run's scores into match probabilities, and learn when nothing matches."""
+    """Fit match probabilities to a run's scores, and learn to tell when nothing matches."""
     from halation.search import calibrate_run
 
     with progress_bar() as progress:
-        found = calibrate_run(
+        fitted = calibrate_run(
             run,
             data,
             split=split,
@@ -48,8 +56,8 @@ def calibrate(
             seed=seed,
             progress=progress,
         )
-    print(report(found, top))
-    print(f"\nwrote {run / 'calibration.json'} and {run / 'reliability.png'}; searches of this run now use them")
+    print(report(fitted, top))
+    print(f"\nwrote {run / 'calibration.json'} and {run / 'reliability.png'}; searches with this run now use them")
 
 
 def report(found: Calibrated, top: int) -> str:

@@ -1,4 +1,4 @@
-"""The verb that gives a run away."""
+"""`halation export`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ __all__ = ["add_verbs"]
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A new folder.")] = None,
-    onnx: Annotated[bool, typer.Option("--onnx", help="ONNX graphs, for programs without torch.")] = False,
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A new folder for the model.")] = None,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Write ONNX graphs, for programs without torch.")] = False,
     trec: Annotated[Path | None, typer.Option(help="A new folder for TREC run and qrels files; needs --data.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The data's folder, for --trec.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The dataset's folder, for --trec.")] = None,
     split: Annotated[str, typer.Option(help="Which split, for --trec.")] = "test",
     depth: Annotated[int, typer.Option(help="How many items of each query go into the TREC run files.")] = 1000,
-    licence: Annotated[str, typer.Option("--licence", "--license", help="For the model card: mit, …")] = "unknown",
+    licence: Annotated[
+        str, typer.Option("--licence", "--license", help="Licence for the model card, as mit.")
+    ] = "unknown",
     backbone: Annotated[
-        str | None, typer.Option(help="What computed the features, for --onnx of a run trained on features.")
+        str | None, typer.Option(help="Network that computed the features, for --onnx of a run trained on features.")
     ] = None,
 ) -> None:
-    """Write a run for others: safetensors with a model card (-o), ONNX (-o with --onnx), TREC files (--trec)."""
+    """Write a run for others: a model with its card, ONNX graphs or TREC files.
+
+    -o writes weights with a model card; with --onnx, ONNX graphs. --trec writes rankings as TREC files.
+    """
     if (out is None) == (trec is None):
         raise InputError("name a folder: -o OUT for the model (with --onnx as ONNX), or --trec OUT for its rankings")
     if trec is not None:
@@ -47,12 +52,12 @@ def export(
     for path in sorted(made.iterdir()):
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
     if onnx:
-        _say_left_out(made)
-    said = "every graph gives what the model gives" if onnx else f'open it: halation.load("{made}")'
-    print(said, file=sys.stderr)
+        _print_left_out(made)
+    note = "every graph gives what the model gives" if onnx else f'open it: halation.load("{made}")'
+    print(note, file=sys.stderr)
 
 
-def _say_left_out(made: Path) -> None:
+def _print_left_out(made: Path) -> None:
     from halation._files import read_json
 
     for what, why in read_json(made / "preprocess.json")["left_out"].items():
@@ -69,5 +74,5 @@ def _trec(run: Path, out: Path, data: Path, split: str, depth: int) -> None:
 
 
 def add_verbs(app: typer.Typer) -> None:
-    """Make the verb known."""
-    app.command()(export)
+    """Add the verb of this file to the command line."""
+    app.command(rich_help_panel="Train")(export)

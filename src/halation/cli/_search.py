@@ -1,4 +1,4 @@
-"""The verbs of a searcher: embed, index, search."""
+"""The verbs that search: embed, index, search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HUBNESS: dict[str, HubnessKind] = {"csls": "csls", "dual-softmax": "dual_softma
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
     source: Annotated[
         Path,
         typer.Argument(
@@ -34,17 +34,22 @@ def embed(
             help="A folder of pictures, a .jsonl, a .txt of captions, .tar shards, or a dataset's folder.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the embeddings; the same again goes on in it.")],
-    side: Annotated[str, typer.Option(help="images, captions, both; auto: what there is.")] = "auto",
-    split: Annotated[str | None, typer.Option(help="Of a dataset; default: all of it.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder the pictures of a .jsonl lie below.")] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for the embeddings; if stopped, run the same again.")
+    ],
+    side: Annotated[str, typer.Option(help="images, captions or both; auto takes what there is.")] = "auto",
+    split: Annotated[str | None, typer.Option(help=r"Which split of a dataset.  \[default: all]")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder the file names in a .jsonl are relative to.")] = None,
     backbone: Annotated[
-        str | None, typer.Option(help="What computed the features, for a run trained on features of its own.")
+        str | None, typer.Option(help="Network that computed the features, for a run trained on features.")
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Pictures at a time.")] = 64,
     workers: Annotated[int | None, typer.Option(help="Threads that decode pictures.")] = None,
 ) -> None:
-    """Embed a collection with a trained model; resumable, and shared by processes that torchrun starts."""
+    """Embed pictures or captions with a trained model.
+
+    If it was stopped, run the same again: it goes on where it was. Start it with torchrun to use several processes.
+    """
     from halation.search import embed as work
 
     start = time.monotonic()
@@ -71,19 +76,22 @@ def _say_embedded(made: Embeddings, seconds: float) -> None:
 
 
 def index(
-    embeddings: Annotated[Path, typer.Argument(help="A folder that `halation embed` made.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index; one that is there is replaced.")],
+    embeddings: Annotated[Path, typer.Argument(help="The folder that `halation embed` wrote.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index; an existing index is replaced.")],
     backend: Annotated[str, typer.Option(help="auto, exact, faiss or milvus.")] = "auto",
-    uri: Annotated[str | None, typer.Option(help="Of a Milvus server, with --backend milvus.")] = None,
-    recall: Annotated[float, typer.Option(help="Share of the ten best an approximate backend must find.")] = 0.99,
+    uri: Annotated[str | None, typer.Option(help="Address of a Milvus server, with --backend milvus.")] = None,
+    recall: Annotated[
+        float, typer.Option(help="Share of the ten nearest items that an approximate backend must find.")
+    ] = 0.99,
     hubness: Annotated[
-        str | None, typer.Option(help="csls or dual-softmax: items that are near to every query lose what they gain.")
+        str | None, typer.Option(help="Correct for items that are near every query: csls or dual-softmax.")
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Embeddings of queries like those to come; default: the collection's captions.")
+        Path | None,
+        typer.Option(help=r"Embeddings of typical queries, for --hubness.  \[default: the collection's captions]"),
     ] = None,
 ) -> None:
-    """Index embeddings, to search them."""
+    """Make an index of embeddings, to search them."""
     from halation.search import make_index
 
     start, kind = time.monotonic(), _HUBNESS[one_of(hubness, _HUBNESS, "hubness correction")] if hubness else None
@@ -97,15 +105,17 @@ def index(
 
 
 def search(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="A folder that `halation index` made.")],
-    query: Annotated[str | None, typer.Argument(help="What to look for, in words.")] = None,
-    k: Annotated[int, typer.Option("-k", help="How many to show.")] = 10,
-    image: Annotated[Path | None, typer.Option(help="A picture to look for, instead of words.")] = None,
-    want: Annotated[str, typer.Option(help="images or captions, where the index has both.")] = "auto",
-    run: Annotated[Path | None, typer.Option(help="The run's folder, if it is no longer where it was.")] = None,
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="The folder that `halation index` wrote.")],
+    query: Annotated[str | None, typer.Argument(help="What to search for, in words.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many hits to show.")] = 10,
+    image: Annotated[Path | None, typer.Option(help="A picture to search by, instead of words.")] = None,
+    want: Annotated[str, typer.Option(help="images or captions, if the index has both.")] = "auto",
+    run: Annotated[
+        Path | None, typer.Option(help="The run's folder, if it was moved since the index was made.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Find pictures by words; captions, or pictures that are alike, by a picture (--image)."""
+    """Search pictures by words, or captions and similar pictures by a picture (--image)."""
     from halation.data import read_picture
     from halation.search import open_search
 
@@ -150,6 +160,6 @@ def _sure(hit: Hit) -> str:
 
 
 def add_verbs(app: typer.Typer) -> None:
-    """Make the verbs known."""
+    """Add the verbs of this file to the command line."""
     for verb in (embed, index, search):
-        app.command()(verb)
+        app.command(rich_help_panel="Search")(verb)

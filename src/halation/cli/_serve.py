@@ -16,35 +16,39 @@ __all__ = ["add_verbs"]
 
 
 def add_verbs(app: typer.Typer) -> None:
-    """Put this file's verbs on the command line."""
-    app.command()(serve)
+    """Add the verb of this file to the command line."""
+    app.command(rich_help_panel="Search")(serve)
 
 
 def serve(
-    index: Annotated[Path, typer.Argument(help="An index's folder, written by `halation index`.")],
-    run: Annotated[Path | None, typer.Option(help="The model's run, if it is not where the index says.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; all but loopback need a token.")] = "127.0.0.1",
+    index: Annotated[Path, typer.Argument(help="The index's folder, which `halation index` wrote.")],
+    run: Annotated[
+        Path | None, typer.Option(help="The run's folder, if it was moved since the index was made.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; every address but loopback needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     token: Annotated[
-        str | None, typer.Option(envvar="HALATION_TOKEN", help="Who does not know it gets nothing (16+ characters).")
+        str | None, typer.Option(envvar="HALATION_TOKEN", help="Token that clients must send; 16 characters or more.")
     ] = None,
     max_k: Annotated[int, typer.Option(help="Most hits in one answer.")] = 100,
-    max_upload_mb: Annotated[float, typer.Option(help="Largest picture that may be sent, MB.")] = 20.0,
-    max_megapixels: Annotated[float, typer.Option(help="Largest picture that is decoded.")] = 50.0,
-    rate: Annotated[float, typer.Option(help="Searches a second of one client; 0 for no limit.")] = 20.0,
-    explain_rate: Annotated[float, typer.Option(help="Explanations a second of one client; 0 for no limit.")] = 0.5,
+    max_upload_mb: Annotated[float, typer.Option(help="Largest picture that may be sent, in MB.")] = 20.0,
+    max_megapixels: Annotated[float, typer.Option(help="Largest picture that is decoded, in megapixels.")] = 50.0,
+    rate: Annotated[float, typer.Option(help="Searches per second and client; 0 for no limit.")] = 20.0,
+    explain_rate: Annotated[float, typer.Option(help="Explanations per second and client; 0 for no limit.")] = 0.5,
     workers: Annotated[int, typer.Option(help="Threads that encode and search.")] = 1,
-    queue: Annotated[int, typer.Option(help="Searches that may wait; the next gets 503 at once.")] = 256,
-    timeout: Annotated[float, typer.Option(help="Seconds for an answer.")] = 30.0,
+    queue: Annotated[int, typer.Option(help="Searches that may wait; the next one is refused with 503.")] = 256,
+    timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.")] = 30.0,
     trusted_proxy: Annotated[
-        list[str] | None, typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; repeatable.")
+        list[str] | None, typer.Option(help="Address of a proxy whose X-Forwarded-For is trusted; repeatable.")
     ] = None,
     allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Name to answer to besides localhost, that of a proxy here; repeatable.")
+        list[str] | None, typer.Option(help="Host name to answer to besides localhost, such as a proxy's; repeatable.")
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what the server does.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the server does.")] = False,
 ) -> None:
-    """Search in the browser and over HTTP: pictures by words, captions by pictures, each with a probability."""
+    """Serve an index in the browser and over HTTP."""
     from halation.serve import ServeSettings
     from halation.serve import serve as run_server
 
@@ -77,10 +81,10 @@ def _finite(value: float, option: str) -> float:
 
 def _greet(token: str | None) -> Any:
     def ready(address: str, app: Any) -> None:
-        told = app.state.index.current.about
-        parts = [f"{told[side]:,} {side}" for side in ("images", "captions") if told.get(side)] or ["an empty index"]
-        trust = "probabilities calibrated" if told.get("calibrated") else "no calibration: no probabilities"
-        print_line(f"serving {' and '.join(parts)} ({trust})")
+        about = app.state.index.current.about
+        parts = [f"{about[side]:,} {side}" for side in ("images", "captions") if about.get(side)] or ["an empty index"]
+        calibration = "probabilities calibrated" if about.get("calibrated") else "no calibration: no probabilities"
+        print_line(f"serving {' and '.join(parts)} ({calibration})")
         # after "#", so that no server and no log ever sees it
         print_line(f"open {address}/{f'#token={token}' if token else ''}")
         print_line(f"Ctrl-C ends; `kill -HUP {os.getpid()}` reads the index again")

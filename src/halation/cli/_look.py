@@ -1,0 +1,94 @@
+"""The verbs that look at a run: report, explain."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halation._errors import InputError
+from halation.cli._console import progress_bar
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(app: typer.Typer) -> None:
+    """Add the verbs of this file to the command line."""
+    for verb in (report, explain):
+        app.command(rich_help_panel="Look")(verb)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    data: Annotated[Path, typer.Option(help="The dataset's folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the page; an existing page is replaced.")] = Path(
+        "report"
+    ),
+    split: Annotated[str, typer.Option(help="Which split to measure.")] = "test",
+    against: Annotated[Path | None, typer.Option(help="Another run's folder, to compare with.")] = None,
+    queries: Annotated[int, typer.Option(help="How many queries to show with their rankings; at most 5,000.")] = 300,
+) -> None:
+    """Make a web page about a run: metrics, curves, what it finds and misses, a map.
+
+    The page is one file and opens without a network.
+    """
+    from halation.report import report_run
+
+    start = time.monotonic()
+    with progress_bar() as progress:
+        page = report_run(run, data, out, split=split, against=against, queries=queries, progress=progress)
+    size, seconds = page.stat().st_size / 1e6, time.monotonic() - start
+    print(f"wrote {page} ({size:.1f} MB, one file, in {seconds:.0f} s)")
+    print(f"next: open it in a browser: {page.resolve().as_uri()}")
+    if against is None:
+        print(f"or compare it with a second run: halation report {run} --data {data} --against RUN2 -o {out}")
+    if not (run / "calibration.json").is_file():
+        print(f"for calibrated probabilities in it, first: halation calibrate {run} --data {data}")
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    image: Annotated[Path, typer.Option(help="A picture.")],
+    text: Annotated[str, typer.Option(help="Words to compare it with.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also write a web page: a file that ends in .html.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Network that computed the features, for a run trained on features.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The dataset's folder, for a run trained on features with reduced cells.")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index of this run: adds the probability among its pictures.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Explain why a picture scores as it does for a text.
+
+    Shows the parts of the score, where heads look, and which words and which parts of the picture mattered.
+    """
+    if out is not None:
+        if out.suffix.lower() != ".html":
+            raise InputError(": an explanation is written as a web page; name a file that ends in .html", path=out)
+        if out.is_dir() or not out.parent.is_dir():
+            raise InputError("cannot be written; name a file in an existing folder", path=out)
+    from halation.report import explain as explain_pair
+
+    with contextlib.ExitStack() as opened:
+        search = None
+        if index is not None:
+            from halation.search import open_search
+
+            search = open_search(index, run)
+            opened.callback(search.close)
+        explanation = explain_pair(run, image, text, backbone=backbone, data=data, search=search)
+    print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2) if as_json else explanation)
+    if out is not None:
+        explanation.to_html(out)
+        print(f"wrote {out}", file=sys.stderr)

@@ -355,3 +355,12 @@ def test_the_demo_names_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPa
     assert _demo._called() == ".venv/bin/halation"
     monkeypatch.setattr("halation.cli._demo.which", lambda name: "/usr/bin/halation")
     assert _demo._called() == "halation"
+
+
+def test_the_help_says_what_the_program_does_and_groups_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    printed = capsys.readouterr().out
+    assert "Search pictures by words, with the probability that a hit matches." in printed
+    titles = [printed.index(f"─ {title} ─") for title in ("Measure", "Train", "Search", "Look")]
+    verbs = [printed.index(f" {verb} ") for verb in ("evaluate", "calibrate", "embed", "explain")]
+    assert titles == sorted(titles) and sorted(titles + verbs)[1::2] == verbs

@@ -1,4 +1,4 @@
-"""Captions to measure on: the real COCO 5K test split where it is at hand, otherwise made-up ones of the same shape."""
+"""Captions to measure on: the COCO 5K test split if its file is there, otherwise made-up ones of the same shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "coco_eval" / "
 
 @cache
 def coco_like(images: int = 5000) -> tuple[list[str], np.ndarray, str]:
-    """(captions, image_of, what they are)."""
+    """Captions, the image of each, and a description of them."""
     if REAL.is_file():
         rows = [json.loads(line) for line in REAL.read_text(encoding="utf-8").splitlines()[:images]]
         captions = [caption for row in rows for caption in row["captions"]]
@@ -23,11 +23,11 @@ def coco_like(images: int = 5000) -> tuple[list[str], np.ndarray, str]:
             "COCO 5K test captions",
         )
     captions = made_up(5 * images)
-    return captions, np.repeat(np.arange(images), 5), "made-up captions (the COCO test split is not at hand)"
+    return captions, np.repeat(np.arange(images), 5), "made-up captions (the COCO test split is missing)"
 
 
 def made_up(count: int, seed: int = 0, vocabulary: int = 8000, length: float = 10.5) -> list[str]:
-    """Words drawn from Zipf's law; five captions in a row share a topic of twelve words, as an image's captions do."""
+    """Captions of words drawn by Zipf's law; each five in a row share a topic of twelve words, as if of one image."""
     generator = np.random.default_rng(seed)
     reached = np.cumsum(1 / np.arange(1, vocabulary + 1) ** 1.05)
     sizes = np.maximum(6, generator.poisson(length, count))

@@ -18,7 +18,7 @@ def run() -> Iterator[Row]:
     halation.evaluate(*_small())
     start = time.perf_counter()
     report = halation.evaluate(scores, truth)
-    str(report)  # intervals are drawn when they are looked at
+    str(report)  # intervals are computed when they are printed
     taken = time.perf_counter() - start
     names = ", ".join(name for name in report.i2t if "ceiling" not in name and "adjusted" not in name)
     size = f"{truth.n_images:,} × {truth.n_captions:,}"

@@ -1,4 +1,4 @@
-"""Embeddings to search in: a model trained on Flickr8k, a mixture fitted to what it gives, and independent normals."""
+"""Embeddings to search: those of a model trained on Flickr8k, a mixture fitted to them, and independent normals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from halation.training import read_recipe, train_recipe
 ROOT = Path(__file__).resolve().parents[1]
 FLICKR8K = ROOT.parent / "shared" / "data" / "flickr8k"
 SETTINGS = ("model.dim=128", "train.epochs=6")
-RUN = "HALATION_BENCH_RUN"  # a run that is there already, of 128 dimensions
+RUN = "HALATION_BENCH_RUN"  # the folder of a finished run with 128 dimensions, to save the training
 
 
 @cache
@@ -31,26 +31,33 @@ def embedded() -> dict[str, tuple[Gaussian, Gaussian, Truth]] | None:
         folder = Path(os.environ.get(RUN, f"{name}/run"))
         if not folder.is_dir():
             train_recipe(read_recipe(ROOT / "recipes" / "flickr8k_pcmepp.toml", SETTINGS), FLICKR8K, folder)
-        run = load(folder)
-        found = {}
+        model = load(folder)
+        splits = {}
         for split in ("train", "dev", "test"):
-            data = run.open(FLICKR8K, split)
-            images, captions = run.encode(data)
+            data = model.open_dataset(FLICKR8K, split)
+            images, captions = model.encode_dataset(data)
             assert isinstance(images, Gaussian)
             assert isinstance(captions, Gaussian)
-            found[split] = images, captions, data.truth
-    return found
+            splits[split] = images, captions, data.truth
+    return splits
 
 
-def whole(side: int) -> Gaussian:
-    """All images (0) or all captions (1)."""
-    found = embedded()
-    assert found is not None
-    return Gaussian.cat([found[split][side] for split in ("train", "dev", "test")])
+def all_images() -> Gaussian:
+    """The images of all splits."""
+    splits = embedded()
+    assert splits is not None
+    return Gaussian.cat([images for images, _, _ in splits.values()])
+
+
+def all_captions() -> Gaussian:
+    """The captions of all splits."""
+    splits = embedded()
+    assert splits is not None
+    return Gaussian.cat([captions for _, captions, _ in splits.values()])
 
 
 class Mixture:
-    """Normals with full covariances around the centres k-means finds, their weights the sizes of the clusters."""
+    """A mixture of normals with full covariances: one per cluster of k-means, weighted by its size."""
 
     def __init__(self, points: Gaussian, clusters: int) -> None:
         means = points.mean.numpy()
@@ -67,7 +74,7 @@ class Mixture:
         return members.mean(axis=0), np.linalg.cholesky(covariance).astype(np.float32)
 
     def draw(self, n: int, seed: int) -> Gaussian:
-        """n Gaussians: means from the mixture, brought to length 1 as the model's are; variances of real items."""
+        """Draw n Gaussians: means from the mixture, scaled to length 1 as the model's are; variances of real items."""
         generator = np.random.default_rng(seed)
         cluster = generator.choice(len(self._parts), size=n, p=self._weights)
         means = np.empty((n, len(self._parts[0][0])), np.float32)
@@ -81,6 +88,6 @@ class Mixture:
 
 
 def normals(n: int, dim: int, seed: int) -> Gaussian:
-    """Independent normals, with one variance: the worst case for any index, as nothing is near to anything."""
+    """Independent normals of one variance: the worst case for any index, since no two are near each other."""
     generator = torch.Generator().manual_seed(seed)
     return Gaussian(torch.randn(n, dim, generator=generator), torch.full((n, dim), -5.0))

@@ -43,7 +43,7 @@ except Exception as error:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m bench.house", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(prog="python -m bench.house", description=__doc__.splitlines()[0])
     parser.add_argument("--against", metavar="REV", help="a revision to show beside the working tree")
     parser.add_argument("--index", type=Path, help="an index to open; default: a folder that does not exist")
     parser.add_argument("--no-tests", dest="collect", action="store_false", help="leave out what pytest collects")

@@ -1,4 +1,4 @@
-"""Searching: recall, latency, build, load and growth of an index; Milvus."""
+"""Recall, latency, build time, load time and growth of an index; Milvus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from bench import milvus
-from bench.gallery import Mixture, embedded, normals, whole
+from bench.gallery import Mixture, all_captions, all_images, embedded, normals
 from bench.measuring import peak_mb
 from bench.results import Row
 from halation.index import Exact, Faiss, Index
@@ -29,10 +29,10 @@ MILLION, QUERIES, TARGET = 1_000_000, 1000, 0.99
 
 def run() -> Iterator[Row]:
     if embedded() is None:
-        yield Row(GROUP, "recall, latency, Milvus", "not measured: Flickr8k is not at hand")
+        yield Row(GROUP, "recall, latency, Milvus", "not measured: the Flickr8k folder is missing")
         return
     yield from _real()
-    images, captions = Mixture(whole(0), 32), Mixture(whole(1), 64)
+    images, captions = Mixture(all_images(), 32), Mixture(all_captions(), 64)
     queries = captions.draw(QUERIES, seed=1)
     yield from _worst()
     yield from milvus.rows(GROUP, images.draw(100_000, seed=2), queries)
@@ -53,13 +53,13 @@ def _recall(index: Index, items: Gaussian, queries: Gaussian) -> float:
     return float(overlap(index.search(queries, 10).rows, keys).mean())
 
 
-def _said(index: Index) -> str:
+def _lists(index: Index) -> str:
     tuning = index.meta["tuning"]
     return "flat" if tuning["structure"] == "flat" else f"{tuning['probes']} of {tuning['lists']} lists"
 
 
 def _real() -> Iterator[Row]:
-    images, captions = whole(0), whole(1)
+    images, captions = all_images(), all_captions()
     some = torch.randperm(len(captions), generator=torch.Generator().manual_seed(0))[:2000]
     cases: list[tuple[str, Gaussian, Gaussian, Any]] = [
         ("8,000 images by 2,000 captions, auto", images, captions[some], Faiss()),
@@ -69,16 +69,16 @@ def _real() -> Iterator[Row]:
     for what, items, queries, backend in cases:
         index = Index(_names(len(items)), items, backend=backend)
         recall = _recall(index, items, queries)
-        shown = f"{recall:.4f} ({_said(index)})"
+        shown = f"{recall:.4f} ({_lists(index)})"
         yield Row(GROUP, f"recall@10, Flickr8k: {what}", shown, f"bar: {TARGET}", recall / TARGET, 1)
 
 
 def _latency(index: Index, queries: Gaussian) -> float:
-    """The median of single queries, in seconds."""
+    """The median time of a single query, in seconds."""
     return _median([functools.partial(index.search, queries[i], 10) for i in range(300)])
 
 
-def _median(calls: list[Callable[[], Any]]) -> float:
+def _median(calls: Sequence[Callable[[], Any]]) -> float:
     taken = []
     for call in calls:
         start = time.perf_counter()
@@ -97,7 +97,7 @@ def _worst() -> Iterator[Row]:
     yield Row(
         GROUP,
         "independent normals, 100,000 × 128, the worst case of any index",
-        f"recall@10 {recall:.4f} ({_said(index)}), {1e3 * latency:.2f} ms a query, built in {built:.0f} s",
+        f"recall@10 {recall:.4f} ({_lists(index)}), {1e3 * latency:.2f} ms per query, built in {built:.0f} s",
     )
 
 
@@ -108,7 +108,7 @@ def _million(items: Gaussian, queries: Gaussian, latencies: dict[int, float]) ->
     built = time.perf_counter() - start
     recall = _recall(index, items, queries)
     tuning = index.meta["tuning"]
-    ours = f"{recall:.4f} ({_said(index)}; {tuning['recall']:.4f} when tuned on {tuning['on']})"
+    ours = f"{recall:.4f} ({_lists(index)}; {tuning['recall']:.4f} when tuned on {tuning['on']})"
     yield Row(GROUP, f"recall@10, {what}, by captions of another", ours, f"bar: {TARGET}", recall / TARGET, 1)
     yield Row(GROUP, "— build: train, add, tune", f"{built:.0f} s")
     latencies[MILLION] = _latency(index, queries)
@@ -121,8 +121,8 @@ def _million(items: Gaussian, queries: Gaussian, latencies: dict[int, float]) ->
 
 
 def _beside_plain(index: Index, items: Gaussian, queries: Gaussian, recall: float) -> Iterator[Row]:
-    """Probabilistic search against faiss itself on the means alone, looking into the lists it needs for our recall."""
-    means, asked = items.mean.numpy(), queries.mean.numpy()
+    """Probabilistic search against faiss itself on the means alone, with as many lists as it needs for our recall."""
+    means, query_means = items.mean.numpy(), queries.mean.numpy()
     plain = faiss.IndexIVFFlat(faiss.IndexFlatL2(128), 128, n_lists(len(means)))
     plain.cp.niter, plain.cp.max_points_per_centroid = 10, 64
     plain.train(means[np.random.default_rng(0).choice(len(means), min(len(means), 64 * plain.nlist), replace=False)])
@@ -131,22 +131,22 @@ def _beside_plain(index: Index, items: Gaussian, queries: Gaussian, recall: floa
     def search(points: np.ndarray, probes: int) -> np.ndarray:
         return plain.search(points, 10, params=faiss.SearchParametersIVF(nprobe=probes))[1]
 
-    truth = nearest([(np.arange(len(means)), means)], asked, 10)[0]
+    truth = nearest([(np.arange(len(means)), means)], query_means, 10)[0]
     probes = 1 + bisect.bisect_left(
         range(1, 4 * index.meta["tuning"]["probes"]),
         recall,
-        key=lambda n: float(overlap(search(asked, n), truth).mean()),
+        key=lambda n: float(overlap(search(query_means, n), truth).mean()),
     )
-    faster = {"ours": math.inf, "plain": math.inf}
-    for _ in range(3):  # turn about: what slows one slows both
-        faster["ours"] = min(faster["ours"], _latency(index, queries))
-        one = [functools.partial(search, asked[i : i + 1], probes) for i in range(300)]
-        faster["plain"] = min(faster["plain"], _median(one))
-    ours, theirs = 1e3 * faster["ours"], 1e3 * faster["plain"]
+    best = {"ours": math.inf, "plain": math.inf}
+    for _ in range(3):  # in turns, so that a busy machine slows both
+        best["ours"] = min(best["ours"], _latency(index, queries))
+        one = [functools.partial(search, query_means[i : i + 1], probes) for i in range(300)]
+        best["plain"] = min(best["plain"], _median(one))
+    ours, theirs = 1e3 * best["ours"], 1e3 * best["plain"]
     yield Row(
         GROUP,
-        "— probabilistic search (129 numbers a point), k = 10, median",
-        f"{ours:.2f} ms ({_said(index)})",
+        "— probabilistic search (129 numbers per point), k = 10, median",
+        f"{ours:.2f} ms ({_lists(index)})",
         f"plain faiss on the means at equal recall: {theirs:.2f} ms ({probes} of {plain.nlist} lists)",
         theirs / ours,
         round(1 / 1.15, 2),
@@ -174,7 +174,7 @@ def _load(index: Index) -> Iterator[Row]:
 
 
 def _open(ready: Callable[[], None], folder: str, searches: int) -> None:
-    import halation.index  # its libraries are not the index
+    import halation.index  # first, so that the memory of its libraries is not counted
 
     generator = torch.Generator().manual_seed(0)
     halation.index.Index(["a"], torch.zeros(1, 8)).search(torch.zeros(1, 8), 1)

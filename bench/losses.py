@@ -1,4 +1,4 @@
-"""Losses and similarities against the forms they replace: the (B, B, B) tensor, the band, the (N², J², D) broadcast."""
+"""Losses and similarities against simpler implementations: a (B, B, B) tensor, a band, an (N², J², D) broadcast."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPREADS: dict[str, Callable[[int], Tensor]] = {
     "normal, sd 0.1": lambda n: 0.1 * torch.randn(n, n, generator=_seeded()),
     "normal, sd 0.2": lambda n: 0.2 * torch.randn(n, n, generator=_seeded()),
 }
-# glibc gives large blocks back to the system at once and pays for every new one in page faults; with these it does not
+# By default glibc returns large blocks to the system at once and pays page faults for each new one; not with these.
 KEEPING = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 33),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
@@ -46,7 +46,7 @@ def run() -> Iterator[Row]:
 
 
 def direct_daa(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
-    """The paper's equation written directly, both directions: two (B, B, B) tensors."""
+    """The equation of the paper written directly, both directions: two (B, B, B) tensors."""
 
     def rank(x: Tensor) -> Tensor:
         return 0.5 + torch.sigmoid((x[:, None, :] - x[:, :, None]) / temperature).sum(dim=2)  # σ(0) = ½ for j = i
@@ -61,7 +61,7 @@ def direct_daa(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
 
 
 def banded_daa(scores: Tensor, relevance: Tensor, temperature: float) -> Tensor:
-    """Both directions by the band: in a sorted row only neighbours within 17 τ matter (float32), offset by offset."""
+    """Both directions by the band, offset by offset: in a sorted float32 row only neighbours within 17 τ matter."""
 
     def rows(s: Tensor, c: Tensor) -> Tensor:
         by_score: Tensor = _BandedRank.apply(s, temperature)
@@ -131,17 +131,17 @@ def _daa_against_direct() -> Iterator[Row]:
         for name in list(SPREADS)[1:]:
             other = SPREADS[name](B)
             ours, band = side_by_side(_daa_step(_ours, other, temperature), _daa_step(banded_daa, other, temperature))
-            yield _time_row(f"— {name} (the direct form costs the same whatever the scores)", ours, theirs)
+            yield _time_row(f"— {name} (the direct form costs the same for all scores)", ours, theirs)
             yield _time_row(f"— {name}, against the band", ours, band)
     mine, direct = peak_mb(_daa_peak, "ours", B), peak_mb(_daa_peak, "direct", B)
     yield Row("losses", f"— peak memory, B = {B}", f"{mine:,.0f} MB", f"{direct:,.0f} MB", direct / mine, 50)
-    kept, kept_theirs = _elsewhere(KEEPING)
-    yield _time_row(f"— B = {B}, τ = 0.001, uniform, an allocator that keeps what is freed", kept, kept_theirs, 50)
+    kept, kept_theirs = _with_environment(KEEPING)
+    yield _time_row(f"— B = {B}, τ = 0.001, uniform, an allocator that keeps freed memory", kept, kept_theirs, 50)
 
 
 def _on_one_thread(ours: Callable[[], None], theirs: Callable[[], None]) -> Row:
     before = torch.get_num_threads()
-    torch.set_num_threads(1)  # the compiled loops of the losses take no more threads than torch
+    torch.set_num_threads(1)  # the compiled loops of the losses use at most torch's threads
     try:
         return _time_row("— the same on one thread", *side_by_side(ours, theirs))
     finally:
@@ -174,14 +174,14 @@ def _daa_large() -> Iterator[Row]:
 
 
 def _released() -> Iterator[Row]:
-    """What the released code's missing transpose does, on the tf-idf relevance of captions; weight 25 as published."""
+    """The effect of the missing transpose in the released code, on tf-idf relevance; weight 25 as published."""
     captions, image_of, kind = coco_like()
     images, first = 128, np.flatnonzero(np.diff(image_of[: 5 * 128], prepend=-1))
-    relevance = halation.caption_relevance(captions[: 5 * images], image_of[: 5 * images])[:, first]  # (128, 128)
-    relevance = torch.from_numpy(relevance)
+    matrix = halation.caption_relevance(captions[: 5 * images], image_of[: 5 * images])
+    relevance = torch.from_numpy(matrix[:, first])  # (128, 128)
     noise, rates = torch.randn(relevance.shape, generator=_seeded()), torch.linspace(0.5, 2, images)[:, None]
     cases = {
-        "scores rise with the relevance, at another rate in every row": rates * relevance,
+        "scores rise with the relevance, at a different rate in every row": rates * relevance,
         "scores = relevance + noise of the same spread": relevance + relevance.std() * noise,
         "scores of noise alone": noise,
     }
@@ -206,8 +206,8 @@ def _daa_peak(ready: Callable[[], None], form: str, n: int) -> None:
     step()
 
 
-def _elsewhere(environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds of ours and of the direct form in a process that starts with other settings of the allocator."""
+def _with_environment(environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds of ours and of the direct form, in a new process with these settings of the allocator."""
     before = dict(os.environ)
     os.environ.update(environment)
     try:
@@ -232,7 +232,7 @@ def _time_both(sender: Any) -> None:
 
 
 def broadcast_log_likelihood(z: Tensor, w: Tensor, matches: Tensor) -> Tensor:
-    """PCME's loss with every difference written out: (N², J², D)."""
+    """The loss of PCME with all differences in one tensor, (N², J², D)."""
     n, m, j = len(z), len(w), z.shape[1] * w.shape[1]
     differences = z[:, None, :, None, :] - w[None, :, None, :, :]  # (N, M, J, J, D)
     logits = (15 - 15 * (differences.square().sum(dim=-1) + 1e-6).sqrt()).reshape(n, m, j)

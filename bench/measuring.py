@@ -1,4 +1,4 @@
-"""How times and memory are taken: alternating repeats in one process, peak memory in a child process of its own."""
+"""Measuring time (alternating repeats in one process) and peak memory (in a child process)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
-    """The best of some repeats: the machine may be shared, and noise only ever adds."""
+    """The least seconds of some repeats; the machine may be shared, and noise only adds time."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -23,14 +23,14 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
 
 
 def side_by_side(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:
-    """The best of as many repeats of either, turn about, after one of ours to warm up: what slows one slows both."""
+    """The least seconds of each, measured in turns so that a busy machine slows both; one call of ours warms up."""
     ours()
     pairs = [(seconds(ours, 1), seconds(theirs, 1)) for _ in range(repeats)]
     return min(mine for mine, _ in pairs), min(other for _, other in pairs)
 
 
 def peak_mb(work: Callable[..., Any], *arguments: Any) -> float:
-    """Megabytes that `work(*arguments)` adds, at its peak, to a process that has its inputs already.
+    """Peak megabytes that `work(*arguments)` adds to a process that already holds its inputs.
 
     `work` is a module-level function that prepares its inputs, calls the `ready` it is given, and then does the work.
     """
@@ -70,7 +70,7 @@ def _resident_mb() -> float:
 
 
 def machine() -> str:
-    """The machine in a line, without its name."""
+    """Processor and number of cores."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",

@@ -18,7 +18,7 @@ def run() -> Iterator[Row]:
     scores, relevance = _inputs()
     metrics.asp(scores[:64, :100], relevance[:64, :100])
     ours = seconds(lambda: _ours(scores, relevance), repeats=3)
-    sample = 10  # of the direct way: the first tenth of the queries of both directions
+    sample = 10  # the double argsort is timed on the first tenth of the queries of both directions
     theirs = sample * seconds(lambda: _double_argsort(scores, relevance, sample), repeats=1)
     memory = peak_mb(_peak)
     what = f"ASP, both directions of {IMAGES:,} × {CAPTIONS:,}, {threads()} threads"

@@ -1,6 +1,6 @@
-"""Milvus as a local file and as a real server, on 100,000 Gaussians; the server in a process and a network of its own.
+"""Milvus as a local file and as a real server in its own process and network, on 100,000 Gaussians.
 
-`python -m bench.milvus FOLDER` measures the server on what the folder holds, started by tests/services/standalone.py.
+`python -m bench.milvus FOLDER` measures the server on the embeddings in a folder; tests/services/standalone.py runs it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from halation.similarity import Gaussian
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ROOT / "tests" / "services"
+RESULT = "result.json"  # what was measured, or why it was not
 
 
 def rows(group: str, items: Gaussian, queries: Gaussian) -> Iterator[Row]:
-    """A local file here, a server where one can be had."""
+    """Measure a local file, and a server if one can be started."""
     what = f"Milvus, {len(items):,} × {items.dim}"
     yield Row(group, f"{what}: a local file (milvus-lite)", _shown(measure(None, items, queries)))
     with tempfile.TemporaryDirectory() as name:
@@ -35,13 +36,14 @@ def rows(group: str, items: Gaussian, queries: Gaussian) -> Iterator[Row]:
         queries.save(folder / "queries.safetensors")
         command = [sys.executable, str(SERVICES / "standalone.py"), sys.executable, "-m", "bench.milvus", name]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3600)
-        said = (folder / "said.json").read_text() if (folder / "said.json").is_file() else done.stderr[-500:]
-    shown = _shown(json.loads(said)) if said.startswith("{") else f"not measured: {said}"
+        result = folder / RESULT
+        message = result.read_text() if result.is_file() else done.stderr[-500:]
+    shown = _shown(json.loads(message)) if message.startswith("{") else f"not measured: {message}"
     yield Row(group, f"{what}: a server (2.3.5, standalone, loopback)", shown)
 
 
 def measure(uri: str | None, items: Gaussian, queries: Gaussian) -> dict[str, float]:
-    """Seconds to build and to answer, and the recall."""
+    """Seconds to build and to answer a query, and the recall."""
     names = [f"image{number}.jpg" for number in range(len(items))]
     start = time.perf_counter()
     index = Index(names, items, backend=Milvus(uri))
@@ -62,27 +64,27 @@ def measure(uri: str | None, items: Gaussian, queries: Gaussian) -> dict[str, fl
     }  # fmt: skip
 
 
-def _shown(found: dict[str, float]) -> str:
-    lists = f"{found['probes']} of {found['lists']} lists"
-    times = f"{1e3 * found['median']:.1f} ms a query (p99 {1e3 * found['p99']:.1f})"
-    return f"recall@10 {found['recall']:.4f} ({lists}), {times}, built and tuned in {found['built']:.0f} s"
+def _shown(figures: dict[str, float]) -> str:
+    lists = f"{figures['probes']} of {figures['lists']} lists"
+    times = f"{1e3 * figures['median']:.1f} ms per query (p99 {1e3 * figures['p99']:.1f})"
+    return f"recall@10 {figures['recall']:.4f} ({lists}), {times}, built and tuned in {figures['built']:.0f} s"
 
 
 def main(folder: Path) -> None:
-    """Start a server, measure, say so in a file."""
+    """Start a server, measure it, and write the figures into a file."""
     sys.path.insert(0, str(SERVICES))
     from standalone import MISSING, PYTHON, Standalone
 
     if PYTHON not in os.environ:
-        (folder / "said.json").write_text(os.environ.get(MISSING, "no server"))
+        (folder / RESULT).write_text(os.environ.get(MISSING, "no server"))
         return
     server = Standalone(folder / "server")
     try:
         server.start()
-        found = measure(
+        figures = measure(
             server.uri, Gaussian.load(folder / "items.safetensors"), Gaussian.load(folder / "queries.safetensors")
         )
-        (folder / "said.json").write_text(json.dumps(found))
+        (folder / RESULT).write_text(json.dumps(figures))
     finally:
         server.remove()
 

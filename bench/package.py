@@ -1,10 +1,11 @@
-"""How long the package and its help text take to start."""
+"""Seconds to import the package and to print its help."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from bench.measuring import seconds
 from bench.results import Row
@@ -17,7 +18,7 @@ def run() -> Iterator[Row]:
         ("`import torch`, for scale", "import torch"),
     ):
         bare = seconds(lambda: _python("pass"), repeats=5)
-        taken = seconds(lambda code=code: _python(code), repeats=5)
+        taken = seconds(partial(_python, code), repeats=5)
         yield Row("start", what, f"{1000 * (taken - bare):.0f} ms beyond a bare interpreter ({1000 * bare:.0f} ms)")
 
 

@@ -15,7 +15,7 @@ from bench.measuring import machine
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement; `ratio` = theirs / ours (bigger is better), `bar` the least we want."""
+    """One measurement; `ratio` is theirs / ours (bigger is better), `bar` the least we accept."""
 
     group: str
     what: str
@@ -35,13 +35,13 @@ class Row:
 HEAD = """# Benchmarks
 
 Written by `make bench`, or part by part (`python -m bench index serve`): a part replaces its own table, which says when
-and where it was measured. Ratios are taken side by side in one run; times are the best of some repeats on a machine
-that may be shared, so compare ratios, not seconds.
+and where it was measured. Both sides of a ratio are measured in one run. Times are the best of some repeats on a
+machine that may be shared, so compare ratios, not seconds.
 """
 
 
 def merged(text: str, rows: Sequence[Row]) -> str:
-    """RESULTS.md with the tables of these rows in place of what it said of the same things; the others stay.
+    """RESULTS.md with new tables for the groups of these rows; other tables stay.
 
     >>> print(merged(merged("", [Row("a", "x", "1 s")]), [Row("b", "y", "2 s")]).count("## "))
     2
@@ -49,13 +49,13 @@ def merged(text: str, rows: Sequence[Row]) -> str:
     _, *parts = ("\n" + text).split("\n## ")
     tables = {part.splitlines()[0]: part.strip() for part in parts}
     for group, members in groupby(rows, key=lambda row: row.group):
-        lines = [group, "", here(), "", "| what | halation | against | ratio | bar |", "|---|---|---|---:|---|"]
+        lines = [group, "", measured_on(), "", "| what | halation | against | ratio | bar |", "|---|---|---|---:|---|"]
         tables[group] = "\n".join([*lines, *(f"| {' | '.join(row.cells())} |" for row in members)])
     return "\n".join([HEAD, *(f"## {table}\n" for table in tables.values())])
 
 
-def here() -> str:
-    """When and where."""
+def measured_on() -> str:
+    """The date, the machine and the versions of the libraries."""
     import numba
     import torch
 

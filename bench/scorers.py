@@ -1,9 +1,10 @@
-"""SGR and SAF against a loop over captions that says the equations one after the other, and against the machine."""
+"""SGR and SAF against a loop over captions that follows the equations, and against the rate of a matrix product."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -27,7 +28,7 @@ def run() -> Iterator[Row]:
 
 
 def loop(scorer: SGR | SAF, images: PartEmbedding, captions: PartEmbedding) -> Tensor:
-    """One caption after the other, every map as the paper has it."""
+    """Scores by a loop over captions, written as in the paper."""
     regions, columns = images.local, []
     whole_images = scorer.image_pool(regions)
     assert captions.mask is not None
@@ -44,7 +45,8 @@ def loop(scorer: SGR | SAF, images: PartEmbedding, captions: PartEmbedding) -> T
 
 def _read(scorer: SGR | SAF, nodes: Tensor) -> Tensor:
     if isinstance(scorer, SGR):
-        for step in scorer.steps:
+        steps: Any = scorer.steps
+        for step in steps:
             edges = (step.query(nodes) @ step.key(nodes).transpose(1, 2)).softmax(dim=2)
             nodes = torch.relu(step.out(edges @ nodes))
         return nodes[:, 0]
@@ -54,7 +56,7 @@ def _read(scorer: SGR | SAF, nodes: Tensor) -> Tensor:
 
 
 def batch(n: int, regions: int, dim: int) -> tuple[PartEmbedding, PartEmbedding]:
-    """n images and n captions of random parts, which want a gradient."""
+    """n images and n captions of random parts that require a gradient."""
     generator = torch.Generator().manual_seed(0)
     draw = lambda cells: unit(torch.randn(n, cells, dim, generator=generator)).requires_grad_()  # noqa: E731
     lengths = torch.randint(SHORT, LONG + 1, (n,), generator=generator)
@@ -62,7 +64,7 @@ def batch(n: int, regions: int, dim: int) -> tuple[PartEmbedding, PartEmbedding]
 
 
 def flops(scorer: SGR | SAF, n: int, captions: PartEmbedding, regions: int) -> float:
-    """Of the matrix products that our forward pass does for all pairs."""
+    """Floating-point operations of the matrix products in our forward pass over all pairs."""
     assert captions.mask is not None
     lengths = captions.mask.sum(dim=1).double()
     words, sim, dim = float(lengths.sum()), scorer.score_fc.in_features, scorer.dim
@@ -75,7 +77,7 @@ def flops(scorer: SGR | SAF, n: int, captions: PartEmbedding, regions: int) -> f
 
 
 def rate() -> float:
-    """Floating-point operations a second of a large float32 matrix product here, by the quickest library there is."""
+    """Floating-point operations per second of a large float32 matrix product, by the fastest library at hand."""
     a = torch.randn(2048, 2048)
     return 2 * 2048**3 / min(seconds(partial(product, a, a), 5) for product in (torch.mm, linear))
 
@@ -153,7 +155,7 @@ def _peak(ready: Callable[[], None], form: str, n: int, regions: int, dim: int, 
 
 
 def _turns(ours: Callable[[], object], theirs: Callable[[], object], repeats: int = 3) -> tuple[float, float]:
-    """Seconds of both, turn about: a shared machine slows both."""
+    """The least seconds of each, measured in turns so that a busy machine slows both."""
     pairs = [(seconds(ours, 1), seconds(theirs, 1)) for _ in range(repeats)]
     return min(p[0] for p in pairs), min(p[1] for p in pairs)
 

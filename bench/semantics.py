@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,9 @@ def run() -> Iterator[Row]:
     for metric in ("cider", "cider-d"):
         caption_relevance(captions[:50], image_of[:50], metric=metric)
     for metric in METRICS:
-        ours = seconds(lambda metric=metric: caption_relevance(captions, image_of, metric=metric), repeats=2)
+        ours = seconds(partial(caption_relevance, captions, image_of, metric=metric), repeats=2)
         memory = peak_mb(_matrix_peak, metric) - 4 * pairs / 2**20
-        text = f"{ours:.2f} s, {1e9 * ours / pairs:.1f} ns a pair, {memory:,.0f} MB beyond the result"
+        text = f"{ours:.2f} s, {1e9 * ours / pairs:.1f} ns per pair, {memory:,.0f} MB beyond the result"
         if metric in oracles:
             oracle = oracles[metric](captions, image_of)
             ratio = oracle / (ours / pairs)
@@ -38,7 +39,7 @@ def run() -> Iterator[Row]:
                 "caption relevance",
                 f"`{metric}`, {size}",
                 text,
-                f"pycocoevalcap {1e6 * oracle:.0f} µs a pair",
+                f"pycocoevalcap {1e6 * oracle:.0f} µs per pair",
                 ratio,
                 1000,
             )
@@ -75,7 +76,7 @@ def _dense(captions: list[str], image_of: np.ndarray, size: str) -> Iterator[Row
 
 
 def _dense_tfidf(ready: Callable[[], None]) -> None:
-    """The released way, kindly: dense float64 arrays, but the image's vectors averaged before the product."""
+    """The released code in a faster variant: dense float64 arrays, each image's vectors averaged before the product."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     captions, image_of, _ = coco_like()
@@ -106,7 +107,7 @@ def _training_blocks() -> Iterator[Row]:
         times = []
         for batch in (128, 512):
             chosen = generator.choice(len(captions), batch, replace=False)
-            taken = seconds(lambda corpus=corpus, chosen=chosen: corpus.block(image_of[chosen], chosen), repeats=9)
+            taken = seconds(partial(corpus.block, image_of[chosen], chosen), repeats=9)
             times.append(f"B = {batch}: {1000 * taken:.1f} ms")
         yield Row("caption relevance", f"`{metric}`, a (B, B) block of a training step", ", ".join(times))
 
@@ -158,7 +159,7 @@ def _cider_oracle(captions: list[str], image_of: np.ndarray) -> float:
     scorer.compute_doc_freq()
     scorer.crefs = [cook_refs(references) for _, references in pairs]
 
-    def work() -> None:  # (it takes N from the sample: the values are off, the work is the same)
+    def work() -> None:  # it takes N from the sample, so the values are wrong, but the work is the same
         scorer.ctest = [cook_test(candidate) for candidate, _ in pairs]
         scorer.compute_cider()
 

@@ -1,7 +1,7 @@
-"""The server under load: a second process on loopback, asked by 200 clients for a minute.
+"""The server under load: a second process on loopback, queried by 200 clients for a minute.
 
-The collection is drawn (`scenes`), its model as it is before training: how good the answers are does not change how
-long they take. The client is a few lines over asyncio's streams, because it shares two cores with the server.
+The collection is drawn (`scenes`) and its model is not trained, since the quality of answers does not change how long
+they take. The client is a few lines over asyncio's streams, because it shares two cores with the server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OVERHEAD_MS, GROWTH_MB = 5.0, 32.0
 
 @dataclass
 class Load:
-    """What clients saw: seconds of each answer, and the server's own share of it."""
+    """Seconds that clients waited for each answer, and the milliseconds the server reports for it."""
 
     times: list[float] = field(default_factory=list)
     encode: list[float] = field(default_factory=list)
@@ -58,7 +58,7 @@ def run(seconds: float = SECONDS, clients: int = CLIENTS) -> Iterator[Row]:
 
 
 def write_index(folder: Path, pictures: int = PICTURES) -> tuple[Path, list[str]]:
-    """An index of drawn scenes, and captions to ask it by."""
+    """An index of drawn scenes, and captions to query it with."""
     draw_scenes(folder / "scenes", train=1, dev=1, test=pictures)
     run, captions = write_run(folder)
     embed(run, folder / "scenes", folder / "embedded", split="test")
@@ -66,7 +66,7 @@ def write_index(folder: Path, pictures: int = PICTURES) -> tuple[Path, list[str]
 
 
 def write_run(folder: Path) -> tuple[Path, list[str]]:
-    """A run for the scenes in `folder`, its model as it is before training; and the captions it knows."""
+    """A run with random weights for the scenes in `folder`, and the captions of the scenes."""
     captions = list(read_scenes(folder / "scenes", "test").captions)
     recipe, run = read_recipe("scenes_pcme"), folder / "run"
     run.mkdir()
@@ -79,7 +79,7 @@ def write_run(folder: Path) -> tuple[Path, list[str]]:
 
 
 def start(index: Path, port: int = 0) -> tuple[subprocess.Popen[str], str]:
-    """`halation serve` in a process of its own, and its address."""
+    """Start `halation serve` in a new process; returns the process and its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "halation", "serve", str(index), "--port", str(port), "--rate", "0"],
         stdout=subprocess.PIPE,
@@ -93,13 +93,13 @@ def start(index: Path, port: int = 0) -> tuple[subprocess.Popen[str], str]:
 
 
 def _overhead(index: Path, address: str, queries: list[str]) -> Iterator[Row]:
-    """One client, turn about with calls of Python in this process: what HTTP adds to an answer."""
+    """What HTTP adds to an answer: one client, in turns with calls of Python in this process."""
     search = open_search(index)
     mine, theirs = [], []
 
     async def turns() -> None:
-        place = urlparse(address)
-        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        url = urlparse(address)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
         for query in (queries * 2)[:600]:
             began = time.perf_counter()
             search.text(query, K)
@@ -132,11 +132,11 @@ def _load(address: str, queries: list[str], clients: int, seconds: float) -> Ite
     if load.errors:
         raise RuntimeError(f"{len(load.errors)} of {count + len(load.errors)} requests failed: {load.errors[0]}")
     what = f"{clients} clients for {seconds:g} s"
-    yield Row("serving", f"{what}: answers", f"{count:,} ({count / seconds:.0f} a second), no error")
+    yield Row("serving", f"{what}: answers", f"{count:,} ({count / seconds:.0f} per second), no error")
     yield Row("serving", f"{what}: an answer, waiting included", _spread([1000 * each for each in load.times]))
     yield Row("serving", f"{what}: of it encoding the query", _spread(load.encode))
     yield Row("serving", f"{what}: of it searching", _spread(load.search))
-    settled = memory[len(memory) // 6]  # by then every connection and buffer has been used
+    settled = memory[len(memory) // 6]  # by then every connection and buffer is in use
     growth = memory[-1] - settled
     yield Row(
         "serving",
@@ -149,7 +149,7 @@ def _load(address: str, queries: list[str], clients: int, seconds: float) -> Ite
 
 
 def _restart(index: Path, address: str, queries: list[str], process: subprocess.Popen[str]) -> Row:
-    """Killed in the middle of its work, and started again on the same index and port."""
+    """Kill the server and start it again on the same index and port; the answers must be the same."""
     before = [_answer(address, query) for query in queries[:20]]
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -168,10 +168,10 @@ def _restart(index: Path, address: str, queries: list[str], process: subprocess.
 async def _crowd(
     address: str, queries: list[str], clients: int, seconds: float, load: Load, memory: list[float]
 ) -> None:
-    place, end = urlparse(address), time.perf_counter() + seconds
+    url, end = urlparse(address), time.perf_counter() + seconds
 
     async def client(number: int) -> None:
-        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
         turn = number
         while time.perf_counter() < end:
             began = time.perf_counter()
@@ -208,8 +208,8 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, query
 
 def _answer(address: str, query: str) -> list[object]:
     async def once() -> list[object]:
-        place = urlparse(address)
-        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        url = urlparse(address)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
         body = json.dumps({"text": query, "k": K}).encode()
         head = "POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

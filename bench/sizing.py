@@ -1,11 +1,11 @@
-"""What a collection costs, on one core: pictures and captions embedded a second, bytes an item, latency by size.
+"""What a collection costs on one core: pictures and captions embedded per second, bytes per item, latency by size.
 
-    OMP_NUM_THREADS=1 python -m bench.sizing               # writes docs/sizing.json, which docs/scaling.md is made of
-    OMP_NUM_THREADS=1 python -m bench.sizing pictures      # that part of it anew
-    OMP_NUM_THREADS=1 python -m bench.sizing --quick       # some seconds: few repeats, the smallest index anew
+    OMP_NUM_THREADS=1 python -m bench.sizing               # writes docs/sizing.json, the source of docs/scaling.md
+    OMP_NUM_THREADS=1 python -m bench.sizing pictures      # only that part
+    OMP_NUM_THREADS=1 python -m bench.sizing --quick       # some seconds: few repeats, only the smallest index
 
-Rates are in processor time, so that a busy machine counts little; latencies by the clock. Embeddings are drawn from a
-mixture of 1,000 clusters, so that an index has something to find; pictures are drawn too.
+Rates are in processor time, so that a busy machine matters little; latencies are in wall-clock time. Embeddings are
+drawn from a mixture of 1,000 clusters, so that an index has neighbours to find; pictures are drawn too.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ DIM, CLUSTERS, SIZES = 128, 1000, (10_000, 100_000, 1_000_000)
 def main() -> None:
     torch.set_num_threads(1)
     path = ROOT / "docs" / "sizing.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    found |= {"machine": machine(), "dim": DIM}
+    sizes: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    sizes |= {"machine": machine(), "dim": DIM}
     given = [word for word in sys.argv[1:] if word != "--quick"]
     quick = len(given) < len(sys.argv) - 1
     if unknown := set(given) - set(PARTS):
         sys.exit(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     for part in given or PARTS:
-        found[part] = PARTS[part](quick, found.get(part))
-        write_text(path, json.dumps(found, indent=1) + "\n")
+        sizes[part] = PARTS[part](quick, sizes.get(part))
+        write_text(path, json.dumps(sizes, indent=1) + "\n")
     print("wrote docs/sizing.json; now: python docs/tables.py")
 
 
 def _rate(work: Callable[[], Any], items: int, quick: bool) -> float:
-    """Items a second: the best of some repeats."""
+    """Items per second, the best of some repeats."""
     seconds, repeats = (0.0, 1) if quick else (1.5, 3)
     work()
     taken: list[float] = []
@@ -64,15 +64,15 @@ def _rate(work: Callable[[], Any], items: int, quick: bool) -> float:
 
 
 def _pictures(quick: bool, before: object) -> dict[str, float]:
-    """JPEGs of 500 × 375: decoded and made ready; seen by EfficientNet-Lite0 and a head."""
+    """JPEGs of 500 × 375 per second: decoded and preprocessed; encoded by EfficientNet-Lite0 and a head."""
     count = 2 if quick else 16
     generator = np.random.default_rng(0)
     files = []
     for _ in range(count):
         small = Image.fromarray(generator.integers(256, size=(12, 16, 3), dtype=np.uint8))
-        held = io.BytesIO()
-        small.resize((500, 375), Image.Resampling.BICUBIC).save(held, "JPEG", quality=90)
-        files.append(held.getvalue())
+        buffer = io.BytesIO()
+        small.resize((500, 375), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+        files.append(buffer.getvalue())
     backbone = EfficientNetLite0(trainable=False)
     encoder = Encoder(backbone, PCMEPPHead(backbone.pooled_dim, 0, DIM)).eval()
 
@@ -94,19 +94,19 @@ def _texts() -> dict[str, Encoder]:
 
 
 def _captions(quick: bool, before: object) -> dict[str, float]:
-    """Captions of eleven words, as COCO's are on average."""
+    """Captions per second, of eleven words, the average of COCO."""
     count = 4 if quick else 64
-    said = [_SENTENCE] * count
-    found = {}
+    texts = [_SENTENCE] * count
+    rates = {}
     for name, encoder in _texts().items():
         backbone: Any = encoder.backbone
         with torch.no_grad():
-            found[name] = _rate(lambda: encoder(backbone.tokenize(said)), count, quick)  # noqa: B023
-    return found
+            rates[name] = _rate(lambda: encoder(backbone.tokenize(texts)), count, quick)  # noqa: B023
+    return rates
 
 
 def _drawn(n: int, seed: int) -> Gaussian:
-    """Points around centres that are the same for every seed, brought to length 1."""
+    """Points of length 1 around centres that are the same for every seed."""
     centres = np.random.default_rng(0).standard_normal((CLUSTERS, DIM), np.float32)
     generator = np.random.default_rng((1, seed))
     means = centres[generator.integers(CLUSTERS, size=n)] + generator.standard_normal((n, DIM), np.float32)
@@ -135,7 +135,7 @@ def _index(n: int) -> dict[str, Any]:
 
 
 def _indexes(quick: bool, before: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """Every size; with `quick` the smallest, the others as they were."""
+    """Measure every size; with `quick` only the smallest, and keep the others."""
     kept = {one["items"]: one for one in before or ()} if quick else {}
     return [_index(size) if size == SIZES[0] or size not in kept else kept[size] for size in SIZES]
 

@@ -13,7 +13,7 @@ from halation.semantics import treebank
 def run() -> Iterator[Row]:
     captions, _, what = coco_like()
     if shutil.which("java") is None:
-        yield Row("tokenizer", f"`treebank` on {what}", "not compared: there is no Java here")
+        yield Row("tokenizer", f"`treebank` on {what}", "not compared: Java is not installed")
         return
     from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 

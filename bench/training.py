@@ -1,7 +1,7 @@
-"""What a training step spends on what, at B = 128 on features; and two processes against one.
+"""Where the time of a training step goes, at B = 128 on features; and two processes against one.
 
-The data are made up (so that the benchmark needs no download) but of Flickr8k's size and shape: 1,280 numbers an image,
-five captions of some eleven words. Shares are of the time of whole steps of the same run.
+The data are made up, so that the benchmark needs no download, but have the shape of Flickr8k: 1,280 numbers per image
+and five captions of about eleven words. Shares are of the time of whole steps of the same run.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run() -> Iterator[Row]:
 
 
 def write_data(folder: Path) -> Path:
-    """A made-up dataset whose words are as unevenly used as real ones."""
+    """A made-up dataset whose words follow Zipf's law, as real ones do."""
     generator = np.random.default_rng(0)
     chances = 1 / np.arange(1, WORDS + 1)
     chances /= chances.sum()
@@ -122,6 +122,7 @@ def _shares(folder: Path) -> Iterator[Row]:
         scores = step.scores.detach().requires_grad_()
         alone = Step(images, captions, lambda a, b, s=scores: s, matches, lambda r=relevance: r, 0, number)  # type: ignore[misc]
         daa = timed("DAA", lambda alone=alone: _with_gradient(objective, alone))  # type: ignore[misc]
+        assert scores.grad is not None
         (base + recipe.loss.daa.weight * (step.scores * scores.grad).sum()).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -173,7 +174,7 @@ def _direct(folder: Path) -> Iterator[Row]:
 
 
 class _DirectDAA(torch.nn.Module):
-    """Every pair of candidates of every query, in one tensor: what the equation says."""
+    """DAA as its equation is written: all pairs of candidates of every query in one tensor."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
@@ -207,7 +208,7 @@ def _processes(folder: Path) -> Iterator[Row]:
         rates[world] = 2 * (IMAGES * 5 // B * B) / seconds
     yield Row(
         "training",
-        "pairs a second, two processes (gloo) of one thread each, validation included",
+        "pairs per second, two processes (gloo) of one thread each, validation included",
         f"{rates[2]:,.0f} pairs/s",
         f"one process of one thread: {rates[1]:,.0f} pairs/s",
         rates[2] / rates[1],

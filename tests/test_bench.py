@@ -7,10 +7,18 @@ import importlib
 from pathlib import Path
 
 import pytest
+import torch
 
+import bench.index
+import bench.losses
+from bench import scorers
+from bench.gallery import normals
 from bench.house import ROOT, imported_by, length, positional, table, words
 from bench.imports import Imports, Private
 from bench.results import Row, merged
+from halation import losses
+from halation.encoders import SAF, SGR
+from halation.index import Index
 
 BENCHES = sorted(path.stem for path in (ROOT / "bench").glob("[a-z]*.py"))
 
@@ -35,6 +43,24 @@ def test_a_part_replaces_its_own_table_and_leaves_the_others() -> None:
     assert "| p50 | 5 ms |  |  |  |" in second
     assert second.index("## index") < second.index("## serving")  # where it was
     assert merged(second, []) == second
+
+
+def test_the_loop_that_scorers_are_timed_against_gives_their_scores() -> None:
+    images, captions = scorers.batch(3, regions=4, dim=16)
+    for scorer in (SGR(16, 8, regions=4).eval(), SAF(16, 8, regions=4).eval()):
+        torch.testing.assert_close(scorer(images, captions), scorers.loop(scorer, images, captions))
+
+
+def test_the_forms_that_daa_is_timed_against_give_its_value() -> None:
+    scores, relevance = (torch.rand(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    ours = losses.DAA(0.01)(scores, relevance)
+    for form in (bench.losses.direct_daa, bench.losses.banded_daa):
+        torch.testing.assert_close(form(scores, relevance, 0.01), ours)
+
+
+def test_an_index_is_held_against_exact_search() -> None:
+    items, queries = normals(200, 8, 0), normals(20, 8, 1)
+    assert bench.index._recall(Index([str(k) for k in range(200)], items), items, queries) == 1.0
 
 
 @pytest.fixture

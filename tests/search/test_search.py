@@ -203,7 +203,7 @@ class TestQueries:
 
 @dataclass(frozen=True)
 class Sure:
-    """A trust that can be worked out by hand: p = σ(2·score + 1); matches if the mean of the three best is enough."""
+    """A calibrator to work out by hand: p = σ(2·score + 1); it matches if the mean of the three best is high enough."""
 
     threshold: float = -1e9
     ambiguity: Any = None
@@ -220,13 +220,13 @@ class Sure:
         assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
         return bool(np.mean(scores[:3]) < self.threshold)
 
-    def within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
+    def match_within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
         return 2 if gallery == 16 else None
 
-    def no_promise(self, gallery: int) -> str | None:
-        return None if gallery == 16 else "so many hold no promise"
+    def no_guarantee(self, gallery: int) -> str | None:
+        return None if gallery == 16 else "no guarantee here"
 
-    def can_tell(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+    def can_abstain(self, given: int | None = None, uncertainty: float | None = None) -> bool:
         return self.tells
 
     def note(self, gallery: int) -> str | None:
@@ -295,7 +295,7 @@ class TestTrust:
         assert like.hits[0].probability is None and not like.nothing and not like.notes
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
-        assert said.notes == ["far from the gallery of the fit", "so many hold no promise"]
+        assert said.notes == ["far from the gallery of the fit", "no guarantee here"]
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "version"])

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from halation import InputError, MissingExtra
-from halation.data import Truth, read_cxc, read_eccv
+from halation.data import Truth, open_dataset, read_cxc, read_eccv
 
 
 def base() -> Truth:
@@ -137,3 +138,21 @@ def test_an_item_that_is_no_id_is_named_with_its_query(tmp_path: Path, item: obj
     source = ground_truth(tmp_path, "cxc", {"100": [1, item]}, {"1": [100]})  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"cxc_image_to_caption\.json query '100': .* is no id"):
         read_cxc(base(), source)
+
+
+def test_file_names_in_place_of_cocos_ids_get_the_remedy(tmp_path: Path) -> None:
+    """A JSONL whose lines name the picture alone; with "image_id" and "caption_ids" beside it, the same file works."""
+    source = ground_truth(tmp_path, "cxc", {"300": [4, 1]}, {"4": [300], "1": [300]})
+    file = tmp_path / "captions.jsonl"
+    file.write_text(json.dumps({"image": "000300.jpg", "captions": ["a dog", "a cat"]}))
+    with pytest.raises(InputError, match="such as '000300.jpg'") as refused:
+        read_cxc(open_dataset(file).truth, source)
+    remedy = refused.value.remedy
+    assert remedy is not None and '"image_id" beside "image"' in remedy and '"caption_ids" beside "captions"' in remedy
+    row = {"image": "000300.jpg", "image_id": 300, "captions": ["a dog", "a cat"], "caption_ids": [4, 1]}
+    file.write_text(json.dumps(row))
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "images" / "000300.jpg")
+    data = open_dataset(file)
+    assert data.photos is not None and data.photos.paths[0].name == "000300.jpg"
+    assert read_cxc(data.truth, source).n_positives("i2t").tolist() == [2]

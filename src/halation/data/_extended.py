@@ -49,9 +49,11 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
     t2i = _Positives(t2i_path, base.caption_ids, base.image_ids)
     if not len(i2t.queries) and not len(t2i.queries):
         raise InputError(
-            f"{folder}: no query of {name} has an answer among the {base.n_images:,} images (such as "
-            f"{base.image_ids[0]!r}) and {base.n_captions:,} captions (such as {base.caption_ids[0]!r}) of the truth; "
-            "it needs COCO's ids, as read_coco, read_karpathy and read_jsonl give them"
+            f": no query of {name} has an answer among the {base.n_images:,} images (such as {base.image_ids[0]!r}) and "
+            f"{base.n_captions:,} captions (such as {base.caption_ids[0]!r}) of {base.name}: {name} knows COCO's ids",
+            path=folder,
+            remedy='in a JSONL, write "image_id" beside "image", and "caption_ids" beside "captions", with COCO\'s '
+            "numbers; COCO's own files and Karpathy's JSON have them",
         )
     kept = [note for note in base.notes if not _OF_QUERIES.fullmatch(note)]
     whole = i2t.absent == 0 and t2i.absent == 0

@@ -174,7 +174,7 @@ def humans(
         except MissingExtra:
             missing.append(name)
         progress("relevances", done + 1, len(relevances))
-    sizes = [int((~judged[kind].own).sum()) for kind in KINDS]
+    sizes = [int((~judged[kind].own_caption).sum()) for kind in KINDS]
     return HumansStudy(sizes[0], sizes[1], literature, agreements, tuple(missing))
 
 
@@ -186,7 +186,7 @@ def _fit(split: Truth, name: str, encoder: RememberingEncoder, **options: Any) -
 
 def _literature(judged: Judgements, name: str, encoder: RememberingEncoder) -> float:
     """Agreement without own captions, df over the pairs' reference sets (one per pair); τ_c for experts, else τ_b."""
-    split, kept = judged.base, ~judged.own
+    split, kept = judged.base, ~judged.own_caption
     assert split.image_of is not None
     references: list[list[str]] = [[] for _ in range(split.n_images)]
     for text, image in zip(_texts(split), split.image_of.tolist(), strict=True):

@@ -176,6 +176,6 @@ def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -
 def _caught(folder: Folder, near) -> float:  # type: ignore[no-untyped-def]
     """Share of the pairs called near, among those that experts confirm though the caption is another image's."""
     judged = read_flickr8k_judgements(folder, "expert")
-    good = (judged.scores.mean(axis=1) >= _EXPERTS) & ~judged.own
+    good = (judged.scores.mean(axis=1) >= _EXPERTS) & ~judged.own_caption
     images, captions = judged.pairs[good].T
     return float(np.mean(near[images, captions]))

@@ -82,14 +82,14 @@ def test_a_folder_that_is_not_whole_is_refused(cub: Path, tmp_path: Path) -> Non
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="holds no class folders"):
         read_cub(tmp_path / "none")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         read_cub(tmp_path / "absent")
 
 
 def test_unknown_names_are_refused(cub: Path) -> None:
     with pytest.raises(InputError, match="unknown split of CUB 'unsen'; did you mean 'unseen'"):
         read_cub(cub, "unsen")
-    with pytest.raises(InputError, match="'robin' is no class of CUB"):
+    with pytest.raises(InputError, match="'robin' is not a class of CUB"):
         read_cub(cub, classes=["robin"])
     with pytest.raises(InputError, match="list of classes is empty"):
         read_cub(cub, classes=[])

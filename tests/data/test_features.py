@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.data import FeatureStore, Rows, open_dataset, open_features
+from halation.data import FeatureArray, FeatureStore, open_dataset, open_features
 
 
 def write(folder: Path, rng: np.random.Generator, n: int = 9) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def test_rows_are_those_of_the_file_in_the_order_asked_for(
 
 
 def test_changing_a_batch_does_not_change_the_store(rng: np.random.Generator) -> None:
-    store = FeatureStore(Rows(rng.normal(size=(4, 3)).astype(np.float32)))
+    store = FeatureStore(FeatureArray(rng.normal(size=(4, 3)).astype(np.float32)))
     before = store.rows([0, 1, 2, 3]).pooled.clone()
     store.rows([0, 1, 2, 3]).pooled.zero_()
     assert torch.equal(store.rows([0, 1, 2, 3]).pooled, before)
@@ -50,7 +50,7 @@ def test_changing_a_batch_does_not_change_the_store(rng: np.random.Generator) ->
 
 def test_cells_alone_are_pooled_by_their_mean(rng: np.random.Generator) -> None:
     cells = rng.normal(size=(3, 5, 2)).astype(np.float32)
-    seen = FeatureStore(local=Rows(cells)).rows([2, 0])
+    seen = FeatureStore(local=FeatureArray(cells)).rows([2, 0])
     assert np.allclose(seen.pooled.numpy(), cells[[2, 0]].mean(axis=1), atol=1e-6)
 
 

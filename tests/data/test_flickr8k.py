@@ -42,7 +42,7 @@ def test_images_stand_in_the_order_of_the_list_with_their_five_captions(folder: 
 def test_captions_of_an_image_that_does_not_exist_are_left_out_and_noted(folder: Path) -> None:
     truth = read_flickr8k(folder, "all")
     assert truth.image_ids == tuple(IMAGES)
-    assert truth.notes == ("5 captions of 2258277193_586949ec62.jpg.1, which is no image, were left out",)
+    assert truth.notes == ("5 captions of 2258277193_586949ec62.jpg.1, which is not an image, were left out",)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_every_experts_score_is_kept_and_their_mean_is_rescaled(folder: Path) ->
     assert named == [("a.jpg", "b.jpg#2"), ("b.jpg", "b.jpg#2"), ("a.jpg", "b.jpg#0")]
     assert judged.scores.tolist() == [[1, 1, 2], [4, 4, 4], [3, 2, 4]]
     assert judged.gains == pytest.approx([1 / 9, 1, 2 / 3])
-    assert judged.own.tolist() == [False, True, False]
+    assert judged.own_caption.tolist() == [False, True, False]
     assert len(judged) == 3
 
 

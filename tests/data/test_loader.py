@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from halation import InputError, Truth
-from halation.data import Batches, Dataset, Features, FeatureStore, Loader, Rows, Tokens, open_dataset
+from halation.data import Batches, Dataset, FeatureArray, Features, FeatureStore, Loader, Tokens, open_dataset
 
 
 def pixels(image: Image.Image) -> Tensor:
@@ -66,7 +66,7 @@ def test_everything_in_order_for_an_evaluation(scenes_folder: Path) -> None:
 
 def test_tokens_are_no_wider_than_the_longest_caption_asked_for() -> None:
     truth = Truth.from_captions(["a", "a longer one", "abc"], [0, 0, 1])
-    loader = Loader(Dataset("tiny", truth, features=FeatureStore(Rows(np.eye(2)))), tokenize=letters)
+    loader = Loader(Dataset("tiny", truth, features=FeatureStore(FeatureArray(np.eye(2)))), tokenize=letters)
     assert loader.tokens([0, 2]).ids.shape == (2, 3) and loader.tokens([1]).ids.shape == (1, 12)
     assert loader.tokens([0]).ids.dtype == torch.int64
 
@@ -74,7 +74,7 @@ def test_tokens_are_no_wider_than_the_longest_caption_asked_for() -> None:
 def test_features_come_as_features(rng: np.random.Generator) -> None:
     rows = rng.normal(size=(6, 4)).astype(np.float32)
     truth = Truth.from_captions([f"caption {k}" for k in range(12)], np.repeat(np.arange(6), 2))
-    data = Dataset("tiny", truth, features=FeatureStore(Rows(rows)))
+    data = Dataset("tiny", truth, features=FeatureStore(FeatureArray(rows)))
     loader = Loader(data, tokenize=letters)
     for batch, items in loader.epoch(Batches(data, 4, seed=0), 0):
         assert isinstance(items.images, Features)

@@ -79,5 +79,5 @@ def test_a_projection_is_kept_and_read_back(tmp_path: Path) -> None:
     np.savez(tmp_path / "b_params.npz", scale=np.ones(2))
     assert Projection.read(tmp_path / "b_params.npz") is None
     (tmp_path / "c_params.npz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="no readable archive"):
+    with pytest.raises(InputError, match="not a readable archive"):
         Projection.read(tmp_path / "c_params.npz")

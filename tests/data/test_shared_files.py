@@ -19,8 +19,8 @@ from halation.data import (
     read_flickr8k,
     read_flickr8k_judgements,
     read_flickr30k,
-    write_qrels,
 )
+from halation.evaluation import write_qrels
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_eccv_caption_asks_1261_images_and_1332_captions_and_two_positives_lie_o
     assert (eccv.n_positives("i2t").sum(), eccv.n_positives("t2i").sum()) == (22548, 11279)
     assert {eccv.image_ids[k] for k in np.flatnonzero(eccv.lost("i2t"))} == {575916, 421999}
     assert eccv.lost("t2i").sum() == 0
-    assert eccv.notes == ("i2t: 2 positives of the source lie outside the gallery",)
+    assert eccv.notes == ("i2t: 2 positives of the source are outside the gallery",)
 
 
 def test_the_packages_files_and_the_folders_are_one_truth(coco: Truth, shared_data: Path) -> None:
@@ -122,7 +122,7 @@ def test_categories_from_the_table_are_those_of_the_lines(coco: Truth, shared_da
         for caption, image, text in zip(coco.caption_ids, coco.image_of, coco.captions, strict=True)
     ]
     document = ({"images": images, "annotations": annotations}, "test split")
-    truth = _coco.from_document([document], np.load(folder / "coco_test_ids.npy"), [folder / "val2014_categories.tsv"])
+    truth = _coco.coco_truth([document], np.load(folder / "coco_test_ids.npy"), [folder / "val2014_categories.tsv"])
     assert truth.fingerprint() == coco.fingerprint()
     assert truth.class_names is not None
     assert coco.class_names is not None
@@ -161,8 +161,8 @@ def test_flickr8k_has_8091_images_in_three_splits_and_91_unused(shared_data: Pat
 def test_experts_judged_5822_pairs_of_which_158_are_an_images_own(shared_data: Path) -> None:
     judged = read_flickr8k_judgements(shared_data / "flickr8k", "expert")
     assert judged.scores.shape == (5822, 3)
-    assert int(judged.own.sum()) == 158
-    assert int((~judged.own).sum()) == 5664
+    assert int(judged.own_caption.sum()) == 158
+    assert int((~judged.own_caption).sum()) == 5664
     raw = np.loadtxt(shared_data / "flickr8k" / "ExpertAnnotations.txt", dtype=str, delimiter="\t", comments=None)
     assert np.array_equal(judged.scores, raw[:, 2:].astype(float))
     assert [judged.base.image_ids[k] for k in judged.pairs[:, 0]] == raw[:, 0].tolist()

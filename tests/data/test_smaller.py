@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from halation import InputError
-from halation.data import Photos, Rows, cache_features, open_dataset, open_features
+from halation.data import FeatureArray, Photos, cache_features, open_dataset, open_features
 from halation.data._projection import principal
 from killed import Killed, cut_short
 from layouts import draw, write_flickr8k
@@ -86,14 +86,14 @@ def test_pictures_of_other_splits_and_the_size_of_batches_change_nothing(data: P
 
 
 def test_memory_does_not_grow_with_the_pictures(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    rows = Rows(rng.normal(size=(300, 4, 6)).astype(np.float16), memory=0)
-    sizes, read = [], Rows.read
+    rows = FeatureArray(rng.normal(size=(300, 4, 6)).astype(np.float16), memory=0)
+    sizes, read = [], FeatureArray.read
 
-    def watched(self: Rows, index: np.ndarray) -> Tensor:
+    def watched(self: FeatureArray, index: np.ndarray) -> Tensor:
         sizes.append(len(index))
         return read(self, index)
 
-    monkeypatch.setattr(Rows, "read", watched)
+    monkeypatch.setattr(FeatureArray, "read", watched)
     projection, share = principal(rows, np.arange(300), 6)
     assert max(sizes) <= 64 and sum(sizes) == 600 and share == pytest.approx(1)
     assert torch.allclose(projection.components @ projection.components.T, torch.eye(6), atol=1e-5)

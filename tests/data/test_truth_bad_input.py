@@ -61,7 +61,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "too few ids": (lambda: Truth.from_captions(TWO, [0, 1], caption_ids=[1]), "1 caption ids for 2 captions"),
     "a fractional id": (lambda: Truth.from_captions(TWO, [0, 1], image_ids=[1.5, 2]), "1.5 is a float"),
-    "an empty id": (lambda: Truth.from_captions(TWO, [0, 1], image_ids=["", "b"]), "empty text is no image id"),
+    "an empty id": (
+        lambda: Truth.from_captions(TWO, [0, 1], image_ids=["", "b"]),
+        "empty text is not a valid image id",
+    ),
     "a pair of an unknown id": (
         lambda: Truth.from_pairs([("a", 1), ("b", 1)], image_ids=["a"], caption_ids=[1]),
         r"pairs\[1\] names the image 'b', which is not among the 1 image ids",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from halation import InputError, metrics
-from halation.data import Truth, write_qrels
-from halation.evaluation import write_run
+from halation.data import Truth
+from halation.evaluation import write_qrels, write_run
 
 World = tuple[np.ndarray, Truth]
 

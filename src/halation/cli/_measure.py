@@ -160,8 +160,7 @@ def _print(result, table_format: Format) -> None:  # type: ignore[no-untyped-def
 
 
 def _write_trec(folder: Path, matrix, truth, depth: int, progress: Progress) -> None:  # type: ignore[no-untyped-def]
-    from halation.data import write_qrels
-    from halation.evaluation import write_run
+    from halation.evaluation import write_qrels, write_run
 
     folder.mkdir(parents=True, exist_ok=True)
     for direction in ("i2t", "t2i"):

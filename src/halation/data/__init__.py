@@ -6,7 +6,7 @@
         ...                                    # items.images (Features), items.tokens, batch.matches
 
 `draw_scenes` draws a dataset that needs no download and in which it is known what is true of what; `cache_features`
-keeps what a backbone sees; `check` says what a folder holds.
+keeps what a backbone sees; `check` lists what a folder holds and what is missing.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.data._batches import Batch, Batches
     from halation.data._cache import cache_features
-    from halation.data._check import check
-    from halation.data._coco import read_coco
+    from halation.data._check import DatasetCheck, FeatureCheck, SplitCheck, check
+    from halation.data._coco import read_coco, read_karpathy
     from halation.data._cub import read_cub
     from halation.data._dataset import Dataset
     from halation.data._extended import read_cxc, read_eccv
     from halation.data._feature_files import open_features
-    from halation.data._features import FeatureStore, Rows
-    from halation.data._findings import FeatureFindings, Findings, SplitFindings
-    from halation.data._flickr8k import read_flickr8k
-    from halation.data._flickr30k import read_flickr30k
+    from halation.data._features import FeatureArray, FeatureStore
+    from halation.data._flickr import read_flickr8k, read_flickr30k
     from halation.data._inputs import Features, Tokens
     from halation.data._jsonl import read_jsonl
     from halation.data._judgements import Judgements, read_flickr8k_judgements
-    from halation.data._karpathy import read_karpathy
     from halation.data._layouts import Layout, recognise
-    from halation.data._loader import Items, Loader
+    from halation.data._loader import BatchInputs, Loader
     from halation.data._open import open_dataset
     from halation.data._origin import FeatureOrigin, check_origin
     from halation.data._pictures import PICTURE_SUFFIXES, Photos, UnreadablePicture, as_rgb, read_picture
@@ -41,31 +38,30 @@ if TYPE_CHECKING:
     from halation.data._scenes_draw import draw_scenes
     from halation.data._scenes_files import Scenes, read_scenes, vagueness
     from halation.data._scenes_world import Object, Scene, true_of
-    from halation.data._trec import trec_ids, write_qrels
     from halation.data._truth import Direction, Truth
 
 __all__ = [
     "PICTURE_SUFFIXES",
     "Batch",
+    "BatchInputs",
     "Batches",
     "Dataset",
+    "DatasetCheck",
     "Direction",
-    "FeatureFindings",
+    "FeatureArray",
+    "FeatureCheck",
     "FeatureOrigin",
     "FeatureStore",
     "Features",
-    "Findings",
-    "Items",
     "Judgements",
     "Layout",
     "Loader",
     "Object",
     "Photos",
     "Projection",
-    "Rows",
     "Scene",
     "Scenes",
-    "SplitFindings",
+    "SplitCheck",
     "Tokens",
     "Truth",
     "UnreadablePicture",
@@ -88,10 +84,8 @@ __all__ = [
     "read_picture",
     "read_scenes",
     "recognise",
-    "trec_ids",
     "true_of",
     "vagueness",
-    "write_qrels",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -103,22 +97,22 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Batches": "halation.data._batches",
             "Dataset": "halation.data._dataset",
             "Direction": "halation.data._truth",
-            "FeatureFindings": "halation.data._findings",
+            "FeatureCheck": "halation.data._check",
             "FeatureOrigin": "halation.data._origin",
             "FeatureStore": "halation.data._features",
             "Features": "halation.data._inputs",
-            "Findings": "halation.data._findings",
-            "Items": "halation.data._loader",
+            "DatasetCheck": "halation.data._check",
+            "BatchInputs": "halation.data._loader",
             "Judgements": "halation.data._judgements",
             "Layout": "halation.data._layouts",
             "Loader": "halation.data._loader",
             "Object": "halation.data._scenes_world",
             "Photos": "halation.data._pictures",
             "Projection": "halation.data._projection",
-            "Rows": "halation.data._features",
+            "FeatureArray": "halation.data._features",
             "Scene": "halation.data._scenes_world",
             "Scenes": "halation.data._scenes_files",
-            "SplitFindings": "halation.data._findings",
+            "SplitCheck": "halation.data._check",
             "Tokens": "halation.data._inputs",
             "Truth": "halation.data._truth",
             "UnreadablePicture": "halation.data._pictures",
@@ -133,17 +127,15 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "read_cub": "halation.data._cub",
             "read_cxc": "halation.data._extended",
             "read_eccv": "halation.data._extended",
-            "read_flickr30k": "halation.data._flickr30k",
-            "read_flickr8k": "halation.data._flickr8k",
+            "read_flickr30k": "halation.data._flickr",
+            "read_flickr8k": "halation.data._flickr",
             "read_flickr8k_judgements": "halation.data._judgements",
             "read_jsonl": "halation.data._jsonl",
-            "read_karpathy": "halation.data._karpathy",
+            "read_karpathy": "halation.data._coco",
             "read_picture": "halation.data._pictures",
             "read_scenes": "halation.data._scenes_files",
             "recognise": "halation.data._layouts",
-            "trec_ids": "halation.data._trec",
             "true_of": "halation.data._scenes_world",
             "vagueness": "halation.data._scenes_files",
-            "write_qrels": "halation.data._trec",
         },
     )

@@ -17,7 +17,7 @@ __all__ = ["Batch", "Batches"]
 class Batch(NamedTuple):
     """Indices of one global batch, and which part of it this process works on."""
 
-    images: IntArray  # (B,) indices into the dataset's images; by captions, an image may stand here twice
+    images: IntArray  # (B,) indices into the dataset's images; by captions, an image may occur twice
     captions: IntArray  # (B·k,) indices into its captions; those of images[i] are i·k … i·k + k − 1
     image_of_caption: IntArray  # (B·k,) position in `images`
     my_images: slice  # this rank's part of `images`
@@ -105,13 +105,13 @@ class Batches:
         if not 0 <= step < len(self):
             raise InputError(f"step {step} of an epoch of {len(self)} steps, counted from 0")
         items, chosen = self._epoch(epoch)
-        here = items[step * self.batch_size : (step + 1) * self.batch_size]
+        items_of_step = items[step * self.batch_size : (step + 1) * self.batch_size]
         k = self.captions_per_image
         part = self.batch_size // self.world
         mine = slice(self.rank * part, (self.rank + 1) * part)
         return Batch(
-            images=self._image_of[here] if self.unit == "captions" else here,
-            captions=here if self.unit == "captions" else chosen[here].reshape(-1),
+            images=self._image_of[items_of_step] if self.unit == "captions" else items_of_step,
+            captions=items_of_step if self.unit == "captions" else chosen[items_of_step].reshape(-1),
             image_of_caption=np.repeat(np.arange(self.batch_size), k),
             my_images=mine,
             my_captions=slice(mine.start * k, mine.stop * k),

@@ -210,7 +210,7 @@ def _by_name(names: Sequence[str], paths: Sequence[Path]) -> tuple[dict[str, Pat
 
 def _all_below(root: Path) -> tuple[list[str], list[Path]]:
     if not root.is_dir():
-        raise InputError(f"{root} is no folder; name the folder of a dataset or of pictures")
+        raise InputError(f"{root} is not a folder; name the folder of a dataset or of pictures")
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES and path.is_file())
     if not paths:
         raise InputError(f"{root} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))})")

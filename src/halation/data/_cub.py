@@ -10,7 +10,7 @@ from pathlib import Path
 from halation._errors import InputError, one_of
 from halation._files import read_lines
 from halation.data._truth import Truth
-from halation.data._truth_builder import Gatherer
+from halation.data._truth_builder import TruthBuilder
 
 __all__ = ["class_folders", "read_cub"]
 
@@ -43,19 +43,19 @@ def read_cub(
     """
     root = Path(folder)
     one_of(split, (*_SPLITS, "all"), "split of CUB")
-    found = class_folders(root)
-    if not found:
+    folders = class_folders(root)
+    if not folders:
         raise InputError(f"{root} holds no class folders like 001.Black_footed_Albatross; name the folder text_c10")
-    named = _SPLITS.get(split, set(found)) if classes is None else _class_numbers(classes)
-    if absent := sorted(named - set(found)):
+    named = _SPLITS.get(split, set(folders)) if classes is None else _class_numbers(classes)
+    if absent := sorted(named - set(folders)):
         raise InputError(
             f"{root} lacks {len(absent)} of the {len(named)} classes ({absent[0]:03d} first); unpack it again"
         )
     listed = None if images is None else set(_lines(images))
-    gathered, labels, used = Gatherer(), [], set()
+    gathered, labels, used = TruthBuilder(), [], set()
     for number in sorted(named):
-        for file in sorted(found[number].glob("*.txt")):
-            image = f"{found[number].name}/{file.stem}.jpg"
+        for file in sorted(folders[number].glob("*.txt")):
+            image = f"{folders[number].name}/{file.stem}.jpg"
             if listed is None or image in listed:
                 used.add(image)
                 labels.append(number)
@@ -68,11 +68,11 @@ def read_cub(
 
 
 def class_folders(root: Path) -> dict[int, Path]:
-    """Class number → its folder, in `root` or in its text_c10; empty where this is no CUB folder."""
+    """Class number → its folder, in `root` or in its text_c10; empty where this is not a CUB folder."""
     if (root / "text_c10").is_dir():
         root = root / "text_c10"
     if not root.is_dir():
-        raise InputError(f"{root} is no folder")
+        raise InputError(f"{root} is not a folder")
     folders = sorted(path for path in root.iterdir() if path.is_dir() and _FOLDER.fullmatch(path.name))
     return {int(path.name[:3]): path for path in folders}
 
@@ -88,7 +88,7 @@ def _class_numbers(classes: str | os.PathLike[str] | Iterable[str | int]) -> set
     for name in _lines(classes):
         number = name.split(".")[0]
         if not re.fullmatch(r"\d{1,3}", number):
-            raise InputError(f"{name!r} is no class of CUB; write 4 or 004.Groove_billed_Ani")
+            raise InputError(f"{name!r} is not a class of CUB; write 4 or 004.Groove_billed_Ani")
         numbers.add(int(number))
     if not numbers:
         raise InputError("the list of classes is empty")

@@ -14,12 +14,11 @@ from halation._arrays import IntArray
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json
 from halation.data._truth import Truth
-from halation.data._truth_checks import Id, positions
-from halation.data._truth_matrices import ones_at
+from halation.data._truth_input import Id, ones_at, positions
 
 __all__ = ["read_cxc", "read_eccv"]
 
-# what a base says of its queries ends with them: they are declared anew, and a second reading would say it twice
+# notes of a base about its queries go: they are declared anew, and a second reading would repeat them
 _OF_QUERIES = re.compile(r"(i2t|t2i): .* of the source .*|.* queries without a positive are not asked")
 
 
@@ -49,8 +48,8 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
     t2i = _Positives(t2i_path, base.caption_ids, base.image_ids)
     if not len(i2t.queries) and not len(t2i.queries):
         raise InputError(
-            f": no query of {name} has an answer among the {base.n_images:,} images (such as {base.image_ids[0]!r}) and "
-            f"{base.n_captions:,} captions (such as {base.caption_ids[0]!r}) of {base.name}: {name} knows COCO's ids",
+            f": no query of {name} has an answer in {base.name}, whose {base.n_images:,} images have ids such as "
+            f"{base.image_ids[0]!r} and whose {base.n_captions:,} captions {base.caption_ids[0]!r}: it has COCO's ids",
             path=folder,
             remedy='in a JSONL, write "image_id" beside "image", and "caption_ids" beside "captions", with COCO\'s '
             "numbers; COCO's own files and Karpathy's JSON have them",
@@ -102,18 +101,18 @@ class _Positives:
         if self.absent:
             notes.append(f"{direction}: {self.absent:,} queries of the source are not in the gallery")
         if lost := int(self.lost.sum()):
-            notes.append(f"{direction}: {lost:,} positives of the source lie outside the gallery")
+            notes.append(f"{direction}: {lost:,} positives of the source are outside the gallery")
         return notes
 
 
 def _id_lists(path: Path) -> dict[str, list[Any]]:
     document = read_json(path)
     if not isinstance(document, dict) or not document or not all(isinstance(ids, list) for ids in document.values()):
-        raise InputError(f'{path} is no ground truth {{"query id": [item ids], …}}; was it written completely?')
+        raise InputError(f'{path} is not a ground truth {{"query id": [item ids], …}}; was it written completely?')
     for query, ids in document.items():
         for item in ids:
             if isinstance(item, bool) or not isinstance(item, str | int):
-                raise InputError(f"{path} query {query!r}: {item!r} is no id; ids are texts or whole numbers")
+                raise InputError(f"{path} query {query!r}: {item!r} is not an id; ids are texts or whole numbers")
     return document
 
 

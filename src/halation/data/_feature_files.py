@@ -15,7 +15,7 @@ from torch import Tensor
 from halation._errors import InputError, MissingExtra
 from halation._files import read_json, read_lines, read_npy
 from halation._storage import read_version
-from halation.data._features import MEMORY, FeatureStore, Rows
+from halation.data._features import MEMORY, FeatureArray, FeatureStore
 from halation.data._origin import NOT_PROJECTED, FeatureOrigin
 from halation.data._projection import Projection
 
@@ -47,10 +47,10 @@ def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> Feat
         return _hdf5(source, memory)
     if source.is_file():
         return _arrays([source], source, memory)
-    begun = sorted(source.parent.glob(f"{source.name}*.npy")) if source.parent.is_dir() else []
-    if not begun:
+    matching = sorted(source.parent.glob(f"{source.name}*.npy")) if source.parent.is_dir() else []
+    if not matching:
         raise InputError("does not exist; name a folder, .npy or HDF5 file of features", path=source)
-    return _arrays(begun, source, memory)
+    return _arrays(matching, source, memory)
 
 
 def _cache(folder: Path, memory: int) -> FeatureStore:
@@ -103,38 +103,42 @@ def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
     return FeatureStore(pooled, local, names=names, source=str(source), projection=projection, origin=origin)
 
 
-def _rows(file: Path, memory: int) -> Rows:
+def _rows(file: Path, memory: int) -> FeatureArray:
     array = read_npy(file)
     scale = None
     if array.dtype.kind in "iu":
         scale = _scale(file, array)
-    return Rows(array, scale, memory=memory)
+    return FeatureArray(array, scale, memory=memory)
 
 
 def _scale(file: Path, array: Any) -> Tensor:
-    beside = _params(file)
-    if beside is None:
+    params_file = _params(file)
+    if params_file is None:
         raise InputError(f'holds {array.dtype} but no {file.stem}_params.npz with its "scale" is beside it', path=file)
     try:
-        with np.load(beside, allow_pickle=False) as params:
+        with np.load(params_file, allow_pickle=False) as params:
             scale = params["scale"].astype(np.float32)
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f': no readable "scale" ({error}); it turns {file.name} into numbers', path=beside) from None
+        raise InputError(
+            f': no readable "scale" ({error}); it turns {file.name} into numbers', path=params_file
+        ) from None
     try:
         fits = np.broadcast_shapes(scale.shape, array.shape[1:]) == array.shape[1:]
     except ValueError:
         fits = False
     if not fits:
         raise InputError(
-            f': "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}', path=beside
+            f': "scale" has shape {scale.shape}, which does not fit rows of {array.shape[1:]}', path=params_file
         )
     return torch.from_numpy(scale)
 
 
 def _params(file: Path) -> Path | None:
-    """What says how an array was made smaller."""
-    found = (path for path in file.parent.glob("*_params.npz") if file.stem.startswith(path.stem[: -len("_params")]))
-    return next(found, None)
+    """The `…_params.npz` of an array that was made smaller."""
+    candidates = (
+        path for path in file.parent.glob("*_params.npz") if file.stem.startswith(path.stem[: -len("_params")])
+    )
+    return next(candidates, None)
 
 
 def _names(file: Path) -> list[str] | None:
@@ -142,7 +146,7 @@ def _names(file: Path) -> list[str] | None:
         return None
     names = [line.split("\t")[0].strip() for _, line in read_lines(file)]
     if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for row, name in enumerate(names) if name in names[:row])
         raise InputError(f": {twice} is listed twice; each row of features needs its own name", path=file)
     return names
 
@@ -155,9 +159,11 @@ def _hdf5(file: Path, memory: int) -> FeatureStore:
     try:
         opened = h5py.File(file, "r")
     except OSError as error:
-        raise InputError(f"is no readable HDF5 file ({error}); was it written completely?", path=file) from None
+        raise InputError(f"is not a readable HDF5 file ({error}); was it written completely?", path=file) from None
     if not {"pooled", "local"} & set(opened):
         raise InputError(f'holds {", ".join(opened) or "nothing"}; features are called "pooled" and "local"', path=file)
-    pooled, local = (Rows(opened[name], memory=memory) if name in opened else None for name in ("pooled", "local"))
+    pooled, local = (
+        FeatureArray(opened[name], memory=memory) if name in opened else None for name in ("pooled", "local")
+    )
     names = [str(name) for name in opened["images"].asstr()[:]] if "images" in opened else None
     return FeatureStore(pooled, local, names=names, source=str(file))

@@ -19,7 +19,7 @@ from halation._progress import Progress, silent
 from halation._storage import DATA, exclusive, replace_version, sweep
 from halation.data._feature_files import CORRUPT, LOCAL, META, NAMES, PARTIAL, POOLED, open_features
 from halation.data._feature_journal import ABOUT, FeatureJournal
-from halation.data._features import FeatureStore, Rows
+from halation.data._features import FeatureArray, FeatureStore
 from halation.data._origin import NOT_PROJECTED, FeatureOrigin
 from halation.data._projection import Projection, blocks, principal
 
@@ -32,8 +32,8 @@ class _Part:
 
     names: Sequence[str]
     sizes: Sequence[int | None]
-    pooled: Rows
-    local: Rows | None
+    pooled: FeatureArray
+    local: FeatureArray | None
 
 
 class FeatureFolder:
@@ -164,7 +164,7 @@ class FeatureFolder:
         if self._cells is None:
             return None, {}
         rows = np.array(sorted(journal.row_of[name] for name in fit_on if name in journal.row_of), dtype=np.int64)
-        fitted, share = principal(Rows(journal.array("local"), memory=0), rows, self._cells, progress)
+        fitted, share = principal(FeatureArray(journal.array("local"), memory=0), rows, self._cells, progress)
         return fitted, {"cells": self._cells, "fitted_on": len(rows), "variance": share}
 
     def _old_rows(self, journal: FeatureJournal) -> _Part | None:
@@ -228,13 +228,13 @@ def _new_rows(journal: FeatureJournal) -> _Part | None:
     return _Part(
         list(journal.row_of),
         [journal.size_of[name] for name in journal.row_of],
-        Rows(journal.array("pooled"), index=rows, memory=0),
-        None if local is None else Rows(local, index=rows, memory=0),
+        FeatureArray(journal.array("pooled"), index=rows, memory=0),
+        None if local is None else FeatureArray(local, index=rows, memory=0),
     )
 
 
 def _write_rows(
-    path: Path, arrays: Sequence[Rows], shape: Sequence[int], projection: Projection | None, progress: Progress
+    path: Path, arrays: Sequence[FeatureArray], shape: Sequence[int], projection: Projection | None, progress: Progress
 ) -> None:
     total = sum(len(array) for array in arrays)
     out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(total, *shape))

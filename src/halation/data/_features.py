@@ -17,14 +17,14 @@ from halation.data._inputs import Features
 from halation.data._origin import FeatureOrigin
 from halation.data._projection import Projection
 
-__all__ = ["FeatureStore", "Rows"]
+__all__ = ["FeatureArray", "FeatureStore"]
 
 MEMORY = 1 << 30
-"""Rows that need at most so many bytes are held in memory."""
+"""Rows that need at most this many bytes are held in memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class FeatureArray:
     """Rows of one array: in memory, memory-mapped or in HDF5; read as float32, times `scale` where there is one."""
 
     array: Any  # (n, …) ndarray, memmap or h5py dataset: float16, float32, float64, int8
@@ -43,7 +43,7 @@ class Rows:
     def n_bytes(self) -> int:
         return len(self) * int(np.prod(self.shape)) * int(self.array.dtype.itemsize)
 
-    def take(self, index: IntArray) -> Rows:
+    def take(self, index: IntArray) -> FeatureArray:
         return replace(self, index=index if self.index is None else self.index[index])
 
     def read(self, index: IntArray) -> Tensor:
@@ -74,18 +74,18 @@ class FeatureStore:
     """Features of images: `pooled` (n, d), `local` (n, cells, d'), or both, with the images' names where known.
 
     `rows(index)` gives a batch as float32 tensors. Where there are only cells, the pooled vector is their mean. What
-    needs less than `Rows.memory` bytes is held in memory from the first use on; the rest is read from the file.
+    needs less than `FeatureArray.memory` bytes is held in memory from the first use on; the rest is read from the file.
     `origin` is what made them, as far as it is known.
 
-    >>> store = FeatureStore(Rows(np.eye(3, dtype=np.float16)), names=["a.jpg", "b.jpg", "c.jpg"])
+    >>> store = FeatureStore(FeatureArray(np.eye(3, dtype=np.float16)), names=["a.jpg", "b.jpg", "c.jpg"])
     >>> store.take([2, 0]).rows([0]).pooled
     tensor([[0., 0., 1.]])
     """
 
     def __init__(
         self,
-        pooled: Rows | None = None,
-        local: Rows | None = None,
+        pooled: FeatureArray | None = None,
+        local: FeatureArray | None = None,
         *,
         names: Sequence[str] | None = None,
         source: str = "features",

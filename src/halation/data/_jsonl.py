@@ -9,7 +9,7 @@ from typing import Any
 from halation import _files
 from halation._errors import InputError
 from halation.data._truth import Truth
-from halation.data._truth_builder import Gatherer
+from halation.data._truth_builder import TruthBuilder
 
 __all__ = ["read_jsonl"]
 
@@ -29,18 +29,18 @@ def read_jsonl(path: str | os.PathLike[str]) -> Truth:
     >>> read_jsonl(path).caption_ids
     ('dog.jpg#0', 'dog.jpg#1')
     """
-    gathered = Gatherer()
+    gathered = TruthBuilder()
     for number, row in _files.read_jsonl(path):
-        place = f"{path} line {number}"
+        where = f"{path} line {number}"
         image = _first(row, _IMAGE)
         if image is None:
-            raise InputError(f'{place}: no "image"; each line is {{"image": …, "captions": […]}}')
+            raise InputError(f'{where}: no "image"; each line is {{"image": …, "captions": […]}}')
         gathered.add(
-            place,
+            where,
             image,
-            _list(row, "captions", place) or [],
-            _list(row, "caption_ids", place),
-            _list(row, next((key for key in _CLASSES if key in row), _CLASSES[0]), place),
+            _list(row, "captions", where) or [],
+            _list(row, "caption_ids", where),
+            _list(row, next((key for key in _CLASSES if key in row), _CLASSES[0]), where),
         )
     return gathered.truth(str(path), Path(path).stem)
 
@@ -49,12 +49,12 @@ def _first(row: dict[str, Any], keys: tuple[str, ...]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
 
 
-def _list(row: dict[str, Any], key: str, place: str) -> list[Any] | None:
+def _list(row: dict[str, Any], key: str, where: str) -> list[Any] | None:
     if key not in row:
         if key == "captions":
-            raise InputError(f'{place}: no "captions"; each line is {{"image": …, "captions": […]}}')
+            raise InputError(f'{where}: no "captions"; each line is {{"image": …, "captions": […]}}')
         return None
     values = row[key]
     if not isinstance(values, list):
-        raise InputError(f'{place}: "{key}" is a {type(values).__name__}; it must be a list […]')
+        raise InputError(f'{where}: "{key}" is a {type(values).__name__}; it must be a list […]')
     return values

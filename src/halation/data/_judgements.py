@@ -1,4 +1,4 @@
-"""What people said: scores of image–caption pairs, annotator by annotator, and the graded truth they make."""
+"""Judgements of people: scores of image–caption pairs, annotator by annotator, and the graded truth they make."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scipy.sparse import csr_array
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError, one_of
 from halation._files import read_lines
-from halation.data._flickr8k import read_flickr8k
+from halation.data._flickr import read_flickr8k
 from halation.data._truth import Truth
-from halation.data._truth_checks import positions
+from halation.data._truth_input import positions
 
 __all__ = ["Judgements", "read_flickr8k_judgements"]
 
@@ -55,7 +55,7 @@ class Judgements:
         return gains
 
     @cached_property
-    def own(self) -> BoolArray:
+    def own_caption(self) -> BoolArray:
         """Whether the caption is one of the image's own, (n,): the literature leaves these pairs out."""
         assert self.base.image_of is not None
         return np.asarray(self.base.image_of[self.pairs[:, 1]] == self.pairs[:, 0])
@@ -89,18 +89,18 @@ def read_flickr8k_judgements(folder: str | os.PathLike[str], kind: Literal["expe
     image_at, caption_at = positions(base.image_ids), positions(base.caption_ids)
     pairs: dict[tuple[int, int], list[float]] = {}
     for number, line in read_lines(path):
-        place = f"{path} line {number}"
+        where = f"{path} line {number}"
         fields = line.split("\t") if "\t" in line else line.split()
         if len(fields) != _COLUMNS:
-            raise InputError(f"{place}: expected {_COLUMNS} columns, found {len(fields)}; drop the damaged line")
+            raise InputError(f"{where}: expected {_COLUMNS} columns, found {len(fields)}; drop the damaged line")
         image, caption = fields[:2]
         for name, known, what in ((image, image_at, "image"), (caption, caption_at, "caption")):
             if name not in known:
-                raise InputError(f"{place}: {what} {name!r} is not in the test split; drop the line")
+                raise InputError(f"{where}: {what} {name!r} is not in the test split; drop the line")
         pair = (image_at[image], caption_at[caption])
         if pair in pairs:
-            raise InputError(f"{place}: {image} with {caption} was judged already; drop one of the lines")
-        pairs[pair] = parse(fields[2:], place)
+            raise InputError(f"{where}: {image} with {caption} was judged already; drop one of the lines")
+        pairs[pair] = parse(fields[2:], where)
     if not pairs:
         raise InputError(f"{path} holds no judgement; was it written completely?")
     return Judgements(
@@ -113,20 +113,20 @@ def read_flickr8k_judgements(folder: str | os.PathLike[str], kind: Literal["expe
     )
 
 
-def _expert(fields: list[str], place: str) -> list[float]:
+def _expert(fields: list[str], where: str) -> list[float]:
     if any(field not in ("1", "2", "3", "4") for field in fields):
-        raise InputError(f"{place}: the scores are {', '.join(fields)}; experts gave 1, 2, 3 or 4")
+        raise InputError(f"{where}: the scores are {', '.join(fields)}; experts gave 1, 2, 3 or 4")
     return [float(field) for field in fields]
 
 
-def _crowd(fields: list[str], place: str) -> list[float]:
+def _crowd(fields: list[str], where: str) -> list[float]:
     try:
         share, yes, no = float(fields[0]), int(fields[1]), int(fields[2])
     except ValueError:
         share, yes, no = -1.0, 0, 0
     if yes < 0 or no < 0 or yes + no == 0 or not abs(share - yes / (yes + no)) <= 1e-6:
         raise InputError(
-            f"{place}: {' '.join(fields)} is not share, yes, no with share = yes/(yes + no); a damaged line?"
+            f"{where}: {' '.join(fields)} is not share, yes, no with share = yes/(yes + no); a damaged line?"
         )
     return [yes / (yes + no)]
 

@@ -14,9 +14,10 @@ import numpy as np
 from halation._arrays import IntArray
 from halation._errors import InputError
 from halation._files import path_below, read_json, read_jsonl, read_lines
-from halation.data import _coco, _karpathy, _scenes_files
+from halation.data import _scenes_files
+from halation.data._coco import coco_truth, images_of_split, karpathy_truth
 from halation.data._cub import class_folders, read_cub
-from halation.data._flickr8k import TOKENS, read_flickr8k
+from halation.data._flickr import TOKENS, read_flickr8k
 from halation.data._jsonl import read_jsonl as read_jsonl_truth
 from halation.data._truth import Truth
 
@@ -178,8 +179,8 @@ def _karpathy_layout(document: dict[str, Any], file: Path, path: Path) -> Layout
     splits = dict.fromkeys(str(image.get("split")) for image in document["images"] if isinstance(image, dict))
 
     def read(split: str) -> Annotations:
-        images = _karpathy.images_of_split(document, str(file), split)
-        truth = _karpathy.from_document(document, str(file), split, None)
+        images = images_of_split(document, str(file), split)
+        truth = karpathy_truth(document, str(file), split, None)
         return Annotations(truth, lambda: tuple(_karpathy_file(image, source) for source, image in images))
 
     name = str(document.get("dataset", file.stem.removeprefix("dataset_")))
@@ -198,7 +199,7 @@ def _coco_layout(document: dict[str, Any], file: Path, path: Path) -> Layout:
     """An official captions file, whole; its pictures are in a folder of its year."""
 
     def read(split: str) -> Annotations:
-        truth = _coco.from_document([(document, str(file))], None, [])
+        truth = coco_truth([(document, str(file))], None, [])
         names = [image.get("file_name") for image in document["images"]]
         if not all(isinstance(name, str) for name in names):
             return Annotations(truth)

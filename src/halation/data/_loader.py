@@ -18,13 +18,13 @@ from halation.data._batches import Batch, Batches
 from halation.data._dataset import Dataset
 from halation.data._inputs import Features, Tokens
 
-__all__ = ["Items", "Loader"]
+__all__ = ["BatchInputs", "Loader"]
 
 Preprocess = Callable[[Image.Image], Tensor]
 Tokenize = Callable[[Sequence[str]], Tokens]
 
 
-class Items(NamedTuple):
+class BatchInputs(NamedTuple):
     """What a training step works on: one process's part of a batch."""
 
     images: Features | Tensor  # features, or pixels (b, 3, H, W)
@@ -38,13 +38,13 @@ class Loader:
     tokenize     a text backbone's, captions → Tokens; every caption is tokenized once, at the start
     workers      threads that decode pictures (decoding lets other threads run)
     ahead        batches that are decoded before they are asked for
-    memory       pictures are kept as tensors after their first use if all of them need at most so many bytes;
+    memory       pictures are kept as tensors after their first use if all of them need at most this many bytes;
                  0 = never (for a preprocess that gives another tensor each time)
 
     >>> from halation.data import Truth
-    >>> from halation.data import FeatureStore, Rows
+    >>> from halation.data import FeatureArray, FeatureStore
     >>> truth = Truth.from_captions(["a dog", "a red bus"], [0, 1])
-    >>> loader = Loader(Dataset("tiny", truth, features=FeatureStore(Rows(np.eye(2)))))
+    >>> loader = Loader(Dataset("tiny", truth, features=FeatureStore(FeatureArray(np.eye(2)))))
     >>> loader.images([1]).pooled
     tensor([[0., 1.]])
     """
@@ -89,11 +89,11 @@ class Loader:
         ids, sentence = self._tokens.ids.index_select(0, rows)[:, :width].long(), self._tokens.sentence
         return Tokens(ids, mask[:, :width], None if sentence is None else sentence.index_select(0, rows).float())
 
-    def epoch(self, batches: Batches, epoch: int, start: int = 0) -> Iterator[tuple[Batch, Items]]:
+    def epoch(self, batches: Batches, epoch: int, start: int = 0) -> Iterator[tuple[Batch, BatchInputs]]:
         """The batches of an epoch, each with this rank's part of it loaded."""
         planned = batches.epoch(epoch, start)
         for batch, images in self._loaded((batch.images[batch.my_images], batch) for batch in planned):
-            yield batch, Items(images, self.tokens(batch.captions[batch.my_captions]))
+            yield batch, BatchInputs(images, self.tokens(batch.captions[batch.my_captions]))
 
     def all_images(self, batch_size: int = 256) -> Iterator[Features | Tensor]:
         """Every image in order, in blocks."""

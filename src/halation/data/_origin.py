@@ -1,4 +1,4 @@
-"""`FeatureOrigin`: what made stored features, so that features of another making are told from fitting ones."""
+"""`FeatureOrigin`: what made stored features, so that features made otherwise are not mistaken for them."""
 
 from __future__ import annotations
 

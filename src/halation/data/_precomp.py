@@ -9,7 +9,7 @@ import numpy as np
 
 from halation._errors import InputError
 from halation._files import read_lines, read_npy
-from halation.data._features import FeatureStore, Rows
+from halation.data._features import FeatureArray, FeatureStore
 from halation.data._truth import Truth
 
 __all__ = ["read_precomp", "splits"]
@@ -19,8 +19,8 @@ _USUAL = 5  # captions an image
 
 def splits(folder: Path) -> tuple[str, ...]:
     """Splits with both files, `{split}_ims.npy` and `{split}_caps.txt`."""
-    found = [path.name.removesuffix("_ims.npy") for path in sorted(folder.glob("*_ims.npy"))]
-    return tuple(name for name in found if (folder / f"{name}_caps.txt").is_file())
+    names = [path.name.removesuffix("_ims.npy") for path in sorted(folder.glob("*_ims.npy"))]
+    return tuple(name for name in names if (folder / f"{name}_caps.txt").is_file())
 
 
 def read_precomp(folder: Path, split: str) -> tuple[Truth, FeatureStore]:
@@ -43,7 +43,7 @@ def read_precomp(folder: Path, split: str) -> tuple[Truth, FeatureStore]:
     each, step = _captions_per_image(array, len(captions), images, texts)
     index = np.arange(0, len(array), step)
     truth = Truth.from_captions(captions, np.repeat(np.arange(len(index)), each), name=f"{folder.name}-{split}")
-    rows = Rows(array, index=None if step == 1 else index)
+    rows = FeatureArray(array, index=None if step == 1 else index)
     pooled, local = (rows, None) if array.ndim == 2 else (None, rows)
     return truth, FeatureStore(pooled, local, source=str(images))
 

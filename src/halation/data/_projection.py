@@ -21,7 +21,7 @@ from halation._progress import Progress, silent
 from halation._tensors import load_tensors, save_tensors
 
 if TYPE_CHECKING:
-    from halation.data._features import Rows
+    from halation.data._features import FeatureArray
 
 __all__ = ["Projection", "blocks", "principal"]
 
@@ -73,12 +73,12 @@ class Projection:
     def read(cls, path: str | os.PathLike[str]) -> Projection | None:
         """Of a `…_params.npz` with "mean", "components" and perhaps "scale"; None where it has no such map."""
         try:
-            with np.load(path, allow_pickle=False) as found:
-                names = set(found.files)
-                arrays = {name: torch.from_numpy(found[name].astype(np.float32)) for name in _NAMES if name in names}
+            with np.load(path, allow_pickle=False) as archive:
+                names = set(archive.files)
+                arrays = {name: torch.from_numpy(archive[name].astype(np.float32)) for name in _NAMES if name in names}
         except (ValueError, OSError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"is no readable archive of arrays ({error}); was it written completely?", path=path
+                f"is not a readable archive of arrays ({error}); was it written completely?", path=path
             ) from None
         return cls(**arrays) if {"mean", "components"} <= names else None
 
@@ -89,13 +89,13 @@ class Projection:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Projection:
         """What `save` wrote."""
-        found = load_tensors(path)
-        if not {"mean", "components"} <= set(found) <= set(_NAMES):
-            raise InputError("is no projection of features; was it edited?", path=Path(path))
-        return cls(**found)
+        tensors = load_tensors(path)
+        if not {"mean", "components"} <= set(tensors) <= set(_NAMES):
+            raise InputError("is not a projection of features; was it edited?", path=Path(path))
+        return cls(**tensors)
 
 
-def principal(local: Rows, rows: IntArray, k: int, progress: Progress = silent) -> tuple[Projection, float]:
+def principal(local: FeatureArray, rows: IntArray, k: int, progress: Progress = silent) -> tuple[Projection, float]:
     """The k principal components of the cells of some pictures, and the share of their variance that these keep.
 
     local (n, cells, d); rows: which pictures. The covariance (d, d) is summed block by block in float64 about a mean
@@ -124,7 +124,7 @@ def principal(local: Rows, rows: IntArray, k: int, progress: Progress = silent) 
     return Projection(mean.float(), (components * largest.sign()).float()), share
 
 
-def _flat(local: Rows, rows: IntArray) -> Tensor:
+def _flat(local: FeatureArray, rows: IntArray) -> Tensor:
     return local.read(rows).double().flatten(0, 1)  # (B · cells, d)
 
 

@@ -85,7 +85,7 @@ def draw_scenes(
             drawn += 1
             progress("drawing", drawn, total)
         write_text(root / file_of(split), "".join(lines))
-    write_text(root / RECIPE, json.dumps(recipe, indent=2) + "\n")  # last: what says that all is there
+    write_text(root / RECIPE, json.dumps(recipe, indent=2) + "\n")  # last: its presence means that all is there
     return root
 
 
@@ -118,14 +118,14 @@ def _captions(scene: Scene, generator: np.random.Generator, words: set[str] | No
 
     `words` are those that training saw; None where this is training. Only where it saw hardly any, others are used.
     """
-    said: list[str] = []
+    texts: list[str] = []
     for level in (*_LEVELS, *(pick(_LEVELS[:2], generator) for _ in range(2))):
         for patience in itertools.count():
             statement = _statement(scene, level, generator, unseen=words is not None)
             known = words is None or patience > 100 or words.issuperset(statement.text.split())
-            if known and statement.text not in said:
+            if known and statement.text not in texts:
                 break
-        said.append(statement.text)
+        texts.append(statement.text)
         yield statement
 
 

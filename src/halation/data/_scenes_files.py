@@ -27,8 +27,8 @@ def file_of(split: str) -> str:
     return f"{split}_scenes.jsonl"
 
 
-def image_name(split: str, place: int) -> str:
-    return f"{split}_{place:05d}.png"
+def image_name(split: str, number: int) -> str:
+    return f"{split}_{number:05d}.png"
 
 
 def splits(folder: Path) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def read_scenes(folder: str | os.PathLike[str], split: str) -> Scenes:
     path = Path(folder) / file_of(split)
     images, scenes, image_of, statements = [], [], [], []
     for number, row in read_jsonl(path):
-        place = f"{path} line {number}"
+        where = f"{path} line {number}"
         try:
             scenes.append(_scene(row))
             images.append(str(row["image"]))
@@ -92,7 +92,7 @@ def read_scenes(folder: str | os.PathLike[str], split: str) -> Scenes:
                 statements.append((str(caption["text"]), _predicate(caption["predicate"]), caption))
                 image_of.append(len(images) - 1)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{place}: no scene as halation writes it ({error!r}); draw the scenes anew") from None
+            raise InputError(f"{where}: not a scene as halation writes it ({error!r}); draw the scenes anew") from None
     if not images:
         raise InputError(f"{path} holds no scene; draw the scenes anew")
     return Scenes(

@@ -51,7 +51,7 @@ _RELATION = {
 
 
 class Statement(NamedTuple):
-    """A caption and what it says."""
+    """A caption and what it claims."""
 
     text: str
     predicate: list[dict[str, Any]]

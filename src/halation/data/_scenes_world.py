@@ -40,7 +40,7 @@ Predicate = Sequence[Mapping[str, Any]]
     {"some": {"colour": "red", "column": 0}}           an object with all these attributes
     {"pair": [{…}, {…}], "where": "left"}              two objects, one of each kind; the first left of the second
                                                        ("right", "above", "below", or None for anywhere)
-    {"count": 2, "of": {"shape": "circle"}}            exactly so many objects of this kind ({} = any)
+    {"count": 2, "of": {"shape": "circle"}}            exactly this many objects of this kind ({} = any)
     {"background": "green"}
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from halation._arrays import Array, BoolArray, FloatArray, IntArray, as_indices, to_numpy
 from halation._errors import InputError, one_of
-from halation.data._truth_checks import (
+from halation.data._truth_input import (
     Id,
     as_codes,
     as_gains,
@@ -21,8 +21,10 @@ from halation.data._truth_checks import (
     as_names,
     as_queries,
     as_texts,
+    captions_matrix,
+    classes_matrix,
+    pairs_matrix,
 )
-from halation.data._truth_matrices import captions_matrix, classes_matrix, pairs_matrix
 from halation.data._truth_parts import answerable, fingerprint, subset
 
 __all__ = ["KINDS", "Direction", "Truth"]

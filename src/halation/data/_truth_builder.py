@@ -7,13 +7,13 @@ from typing import Any
 
 from halation._errors import InputError
 from halation.data._truth import Truth
-from halation.data._truth_checks import Id
+from halation.data._truth_input import Id
 
-__all__ = ["Gatherer", "listed"]
+__all__ = ["TruthBuilder", "objects_in"]
 
 
-class Gatherer:
-    """Add images one by one, then take `truth()`. `place` is where an image was found: "captions.jsonl line 12"."""
+class TruthBuilder:
+    """Add images one by one, then take `truth()`. `where` is where an image was found: "captions.jsonl line 12"."""
 
     def __init__(self) -> None:
         self._image_at: dict[str, str] = {}
@@ -27,7 +27,7 @@ class Gatherer:
 
     def add(
         self,
-        place: str,
+        where: str,
         image: Id,
         captions: Sequence[str],
         caption_ids: Sequence[Id] | None = None,
@@ -36,37 +36,37 @@ class Gatherer:
         """One image with its captions; without ids the captions are called image#0, image#1, …"""
         if not len(captions):
             raise InputError(
-                f'{place}: "captions" of {image!r} is empty; every image needs at least one (leave the image out)'
+                f'{where}: "captions" of {image!r} is empty; every image needs at least one (leave the image out)'
             )
         if caption_ids is not None and len(caption_ids) != len(captions):
-            raise InputError(f"{place}: {len(caption_ids)} caption ids for the {len(captions)} captions of {image!r}")
+            raise InputError(f"{where}: {len(caption_ids)} caption ids for the {len(captions)} captions of {image!r}")
         names = [f"{image}#{k}" for k in range(len(captions))] if caption_ids is None else caption_ids
-        self._once(self._image_at, image, place, "image")
+        self._once(self._image_at, image, where, "image")
         for text, name in zip(captions, names, strict=True):
             if not isinstance(text, str):
-                raise InputError(f"{place}: a caption of {image!r} is a {type(text).__name__}; captions are texts")
-            self._once(self._caption_at, name, place, "caption")
+                raise InputError(f"{where}: a caption of {image!r} is a {type(text).__name__}; captions are texts")
+            self._once(self._caption_at, name, where, "caption")
             self._captions.append(text)
             self._caption_ids.append(name)
             self._image_of.append(len(self._image_ids))
         self._image_ids.append(image)
-        self._classes.append([self._class(name, place) for name in classes or ()])
+        self._classes.append([self._class(name, where) for name in classes or ()])
         self._has_classes = self._has_classes or classes is not None
 
     @staticmethod
-    def _class(name: Any, place: str) -> str:
+    def _class(name: Any, where: str) -> str:
         if isinstance(name, bool) or not isinstance(name, str | int):
-            raise InputError(f"{place}: {name!r} is no class; classes are texts or whole numbers")
+            raise InputError(f"{where}: {name!r} is not a class; classes are texts or whole numbers")
         return str(name)
 
     @staticmethod
-    def _once(seen: dict[str, str], name: Any, place: str, what: str) -> None:
+    def _once(seen: dict[str, str], name: Any, where: str, what: str) -> None:
         if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
-            raise InputError(f"{place}: {name!r} is no {what} id; ids are texts or whole numbers")
+            raise InputError(f"{where}: {name!r} is not a valid {what} id; ids are texts or whole numbers")
         if str(name) in seen:
             first = seen[str(name)]
-            raise InputError(f"{place}: the {what} id {name!r} was used already ({first}); each {what} needs its own")
-        seen[str(name)] = place
+            raise InputError(f"{where}: the {what} id {name!r} was used already ({first}); each {what} needs its own")
+        seen[str(name)] = where
 
     def truth(self, source: str, name: str, class_names: Sequence[str] | None = None) -> Truth:
         """All that was added; images without classes count as not annotated."""
@@ -83,9 +83,9 @@ class Gatherer:
         )
 
 
-def listed(document: Any, key: str, place: str, remedy: str) -> list[dict[str, Any]]:
+def objects_in(document: Any, key: str, where: str, remedy: str) -> list[dict[str, Any]]:
     """`document[key]` as a list of objects, or an error that says what the file should have been."""
     rows = document.get(key) if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f'{place} has no list of objects "{key}"; {remedy}')
+        raise InputError(f'{where} has no list of objects "{key}"; {remedy}')
     return rows

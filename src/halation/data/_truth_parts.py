@@ -20,9 +20,9 @@ _WAYS: tuple[Direction, Direction] = ("i2t", "t2i")
 
 def answerable(truth: Truth) -> Truth:
     """Ask only queries that have a positive in the gallery."""
-    asked = {way: truth.queries(way) for way in _WAYS}
-    kept = {way: rows[truth.n_positives(way)[rows] > 0] for way, rows in asked.items()}
-    dropped = {way: len(asked[way]) - len(kept[way]) for way in _WAYS}
+    queries = {way: truth.queries(way) for way in _WAYS}
+    kept = {way: rows[truth.n_positives(way)[rows] > 0] for way, rows in queries.items()}
+    dropped = {way: len(queries[way]) - len(kept[way]) for way in _WAYS}
     notes = [f"{count:,} {way} queries without a positive are not asked" for way, count in dropped.items() if count]
     return truth.replace(
         image_queries=kept["i2t"] if dropped["i2t"] else truth.image_queries,
@@ -57,9 +57,9 @@ def subset(truth: Truth, images: Array, captions: Array | None) -> Truth:
 def _belongs(truth: Truth, rows: IntArray, columns: IntArray) -> IntArray | None:
     if truth.image_of is None:
         return None
-    place = np.full(truth.n_images, -1)
-    place[rows] = np.arange(len(rows))
-    image_of = place[truth.image_of[columns]]
+    position = np.full(truth.n_images, -1)
+    position[rows] = np.arange(len(rows))
+    image_of = position[truth.image_of[columns]]
     # captions chosen apart from the images need not belong to one of them, nor leave each image a caption
     return image_of if image_of.min(initial=0) >= 0 and len(np.unique(image_of)) == len(rows) else None
 
@@ -84,6 +84,6 @@ def fingerprint(truth: Truth) -> str:
         digest.update(gains.data.astype("<f4").tobytes())
     classes = None if truth.classes is None else truth.classes[:, order]
     for number, array in enumerate((truth.image_of, classes, truth.annotated)):
-        if array is not None:  # the number says which; their shapes follow from what was said before
+        if array is not None:  # the number tells which; their shapes follow from what was hashed before
             digest.update(bytes([number]) + array.astype("<i8" if number == 0 else "u1").tobytes())
     return digest.hexdigest()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from halation.evaluation._report import DIRECTIONS, Report, Results, is_rank
     from halation.evaluation._resample import Queries, bootstrap
     from halation.evaluation._sources import Rankings
-    from halation.evaluation._trec_run import write_run
+    from halation.evaluation._trec import write_qrels, write_run
 
 __all__ = [
     "DIRECTIONS",
@@ -34,6 +34,7 @@ __all__ = [
     "evaluate",
     "is_rank",
     "named_protocol",
+    "write_qrels",
     "write_run",
 ]
 
@@ -55,6 +56,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "evaluate": "halation.evaluation._evaluate",
             "is_rank": "halation.evaluation._report",
             "named_protocol": "halation.evaluation._protocols",
-            "write_run": "halation.evaluation._trec_run",
+            "write_qrels": "halation.evaluation._trec",
+            "write_run": "halation.evaluation._trec",
         },
     )

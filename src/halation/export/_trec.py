@@ -7,9 +7,9 @@ from pathlib import Path
 
 from halation._progress import Progress, silent
 from halation._storage import publish_folder
-from halation.data import Direction, write_qrels
+from halation.data import Direction
 from halation.encoders import Model, load
-from halation.evaluation import write_run
+from halation.evaluation import write_qrels, write_run
 
 __all__ = ["export_trec"]
 

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halation import InputError
-from halation.data import Truth, trec_ids, write_qrels
+from halation.data import Truth
+from halation.evaluation import write_qrels
+from halation.evaluation._trec import trec_ids
 
 
 def graded() -> Truth:

@@ -1,4 +1,4 @@
-"""Flickr8k: captions, splits, and what people said about image–caption pairs."""
+"""Flickr8k and Flickr30K: captions and splits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from halation._errors import InputError, one_of
 from halation._files import read_lines
+from halation.data._coco import read_karpathy
+from halation.data._jsonl import read_jsonl
 from halation.data._truth import Truth
-from halation.data._truth_builder import Gatherer
+from halation.data._truth_builder import TruthBuilder
 
-__all__ = ["TOKENS", "read_flickr8k"]
+__all__ = ["TOKENS", "read_flickr8k", "read_flickr30k"]
 
 TOKENS = "Flickr8k.token.txt"
 _LISTS = {name: f"Flickr_8k.{name}Images.txt" for name in ("train", "dev", "test")}
@@ -28,19 +30,21 @@ def read_flickr8k(folder: str | os.PathLike[str], split: str = "test") -> Truth:
     one_of(split, (*_LISTS, "all"), "split of Flickr8k")
     captions = _tokens(root / TOKENS)
     ghosts = [image for image in captions if _GHOST.search(image)]
-    gathered = Gatherer()
+    gathered = TruthBuilder()
     if split == "all":
         wanted = [(f"{root / TOKENS}", image) for image in captions if image not in ghosts]
     else:
         wanted = [(f"{root / _LISTS[split]} line {n}", line.strip()) for n, line in read_lines(root / _LISTS[split])]
-    for place, image in wanted:
+    for where, image in wanted:
         if image not in captions:
-            raise InputError(f"{place}: {image} has no caption in {root / TOKENS}; take it off the list")
-        gathered.add(place, image, list(captions[image].values()), list(captions[image]))
+            raise InputError(f"{where}: {image} has no caption in {root / TOKENS}; take it off the list")
+        gathered.add(where, image, list(captions[image].values()), list(captions[image]))
     truth = gathered.truth(str(root), f"flickr8k-{split}")
     if split == "all" and ghosts:
         left_out = sum(len(captions[image]) for image in ghosts)
-        return truth.replace(notes=(f"{left_out} captions of {', '.join(ghosts)}, which is no image, were left out",))
+        return truth.replace(
+            notes=(f"{left_out} captions of {', '.join(ghosts)}, which is not an image, were left out",)
+        )
     return truth
 
 
@@ -56,3 +60,25 @@ def _tokens(path: Path) -> dict[str, dict[str, str]]:
             raise InputError(f"{path} line {number}: {name} occurs twice; drop one of the lines")
         captions[image][name] = text
     return captions
+
+
+_SPLITS_30K = ("train", "val", "test")
+
+
+def read_flickr30k(path: str | os.PathLike[str], split: str = "test") -> Truth:
+    """Flickr30K (Young et al., TACL 2014), 1,000 test images with five captions each.
+
+    `path` is dataset_flickr30k.json, a JSONL file that holds the split, or a folder with one of them.
+    """
+    source = Path(path)
+    if source.is_dir():
+        candidates = [source / "dataset_flickr30k.json", source / f"{split}.jsonl"]
+        found = next((file for file in candidates if file.is_file()), None)
+        if found is None:
+            raise InputError(f"{source} holds neither {candidates[0].name} nor {candidates[1].name}; name the file")
+        source = found
+    if source.suffix != ".jsonl":
+        return read_karpathy(source, split)
+    if source.stem in _SPLITS_30K and source.stem != split:
+        raise InputError(f"{source} is the split {source.stem!r}, not {split!r}; name the other file, or the folder")
+    return read_jsonl(source).replace(name=f"flickr30k-{split}")

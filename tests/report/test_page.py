@@ -107,9 +107,9 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     expect(browser.get_by_role("button", name="R@1 miss, high ASP")).to_have_attribute("aria-pressed", "true")
     first = cards.first
     (query,) = [one for one in facts.queries if (one.direction, one.item) == ("t2i", gallery.queries[0])]
-    expect(first.locator(".asked")).to_have_text(f"“{facts.items.captions[query.item]}”")
+    expect(first.locator(".query-text")).to_have_text(f"“{facts.items.captions[query.item]}”")
     expect(first).to_contain_text("R@1 miss")
-    for place, one in zip(first.locator(".found").all(), query.by_score, strict=False):
+    for place, one in zip(first.locator(".answer").all(), query.by_score, strict=False):
         expect(place).to_contain_text(f"relevance {one.relevance:.2f}")
         expect(place).to_contain_text({"written": "written for it", "right": "also right", "": "no match"}[one.mark])
     assert first.locator("img").first.evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
@@ -118,7 +118,7 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     assert ranks == sorted(ranks, reverse=True)
     word = facts.items.captions[query.item].split()[-1]
     browser.get_by_label("Filter").fill(word)
-    texts = cards.locator(".asked").all_inner_texts()
+    texts = cards.locator(".query-text").all_inner_texts()
     assert texts and all(word in text for text in texts)
     browser.get_by_label("Filter").fill("no such word")
     expect(cards).to_have_count(0)
@@ -142,7 +142,7 @@ def test_a_filter_tells_the_directions_apart(opened: Open, gathered: Gathered) -
     (gallery,) = [one for one in facts.galleries if (one.key, one.direction) == ("hit_low_asp", "i2t")]
     box.fill(facts.items.names[gallery.queries[0]])  # pictures are found by their names, and by the words beside them
     expect(cards).to_have_count(1)
-    words = cards.locator("p.asked").evaluate("asked => asked.firstChild.textContent")
+    words = cards.locator("p.query-text").evaluate("asked => asked.firstChild.textContent")
     box.fill(words)
     expect(cards.first.locator("small")).to_have_text(facts.items.names[gallery.queries[0]])
 
@@ -154,7 +154,7 @@ def test_no_caption_stands_twice_on_a_card(opened: Open, gathered: Gathered, tmp
     for path in (write_page(facts, dataset.photos, tmp_path / "a"), write_page(twins, dataset.photos, tmp_path / "b")):
         page = opened(path)
         told = page.locator(".card").evaluate_all(
-            """cards => cards.map(card => [...card.querySelectorAll("p.asked, .found .words")]
+            """cards => cards.map(card => [...card.querySelectorAll("p.query-text, .answer .words")]
                 .map(one => one.firstChild?.nodeType === 3 ? one.firstChild.textContent.replace(/[“”]/g, "") : ""))"""
         )
         assert len(told) == sum(len(one.queries) for one in facts.galleries)
@@ -162,7 +162,7 @@ def test_no_caption_stands_twice_on_a_card(opened: Open, gathered: Gathered, tmp
             shown = [text for text in card if text]
             assert len(shown) == len(set(shown)), shown
     places = page.locator(".card.i2t").evaluate_all(
-        "cards => cards.map(card => [...card.querySelectorAll('.place')].map(one => one.textContent).join(', '))"
+        "cards => cards.map(card => [...card.querySelectorAll('.rank')].map(one => one.textContent).join(', '))"
     )
     ends = [[part.split("–") for part in one.split(", ")] for one in places]
     every = [sorted(place for part in one for place in range(int(part[0]), int(part[-1]) + 1)) for one in ends]
@@ -197,7 +197,7 @@ def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open
     expect(page.locator(f"[id='{active}']")).to_contain_text(facts.items.captions[query.item])
     box.press("Enter")
     shown = page.locator("#query-shown")
-    expect(shown.locator(".asked")).to_have_text(f"“{facts.items.captions[query.item]}”")
+    expect(shown.locator(".query-text")).to_have_text(f"“{facts.items.captions[query.item]}”")
     asked = re.search(r"#ask-t2i-(\d+)$", page.url)
     assert asked is not None
     (query,) = [one for one in facts.queries if (one.direction, one.item) == ("t2i", int(asked[1]))]
@@ -207,7 +207,7 @@ def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open
         ("By relevance", query.by_relevance),
         ("By score of older", query.by_other_score),
     ):
-        rows = shown.locator(".column", has=page.get_by_role("heading", name=title)).locator(".placed")
+        rows = shown.locator(".column", has=page.get_by_role("heading", name=title)).locator(".ranked")
         expect(rows).to_have_count(len(ranking))
         assert [int(str(row.get_attribute("data-item"))) for row in rows.all()] == [one.item for one in ranking]
         for row, one in zip(rows.all()[:3], ranking, strict=False):
@@ -216,9 +216,9 @@ def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open
             expect(row.locator("dd").last).to_have_text(f"{one.ratio:.2f}")
             bar = row.locator(".ratio").evaluate("bar => bar.firstChild.offsetWidth / bar.offsetWidth")
             assert bar == pytest.approx(one.ratio, abs=0.03)
-    first = shown.locator(".placed").first
+    first = shown.locator(".ranked").first
     first.focus()
-    lit = shown.locator(".lit").evaluate_all("all => all.map(one => one.dataset.item)")
+    lit = shown.locator(".highlighted").evaluate_all("all => all.map(one => one.dataset.item)")
     assert lit and set(lit) == {str(query.by_score[0].item)}
     box.fill("no such words")
     expect(page.locator(OPTIONS)).to_have_count(0)
@@ -232,7 +232,7 @@ def test_a_query_can_be_opened_from_a_gallery_and_by_its_address(opened: Open, g
     button = page.locator("#browser-disagree .open:visible").first
     name = str(button.get_attribute("data-open"))
     button.click()
-    expect(page.locator("#query-shown .asked")).to_be_visible()
+    expect(page.locator("#query-shown .query-text")).to_be_visible()
     assert page.url.endswith(f"#ask-{name}")
     picture = next(one for one in facts.queries if one.direction == "i2t")
     shared = opened(where=f"#ask-i2t-{picture.item}")
@@ -292,7 +292,7 @@ def test_captions_and_names_never_become_html(gathered: Gathered, opened: Open, 
     assert page.evaluate("window.hit") is None
     assert page.locator("img:not([src^='data:image/webp'])").count() == 0
     assert page.locator("script").count() == 4  # two of the page, two blocks of data
-    expect(page.locator("#browser-disagree .card:visible .asked").first).to_contain_text(bad.strip())
+    expect(page.locator("#browser-disagree .card:visible .query-text").first).to_contain_text(bad.strip())
     expect(page.locator(OPTIONS).first).to_contain_text("&amp;")
 
 
@@ -374,7 +374,7 @@ def test_paper_shows_every_gallery_and_no_tools(opened: Open, gathered: Gathered
     expect(page.locator(".tools:visible, .bar:visible, .chooser:visible, .open:visible")).to_have_count(0)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator(".picture:visible:not([data-filled])").count() == 0
-    expect(page.locator("#query-shown .placed").first).to_be_visible()
+    expect(page.locator("#query-shown .ranked").first).to_be_visible()
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert len(page.pdf()) > 50_000
@@ -384,7 +384,7 @@ def test_paper_cuts_no_words_and_lets_none_run_into_others(opened: Open) -> None
     page = opened(viewport={"width": 690, "height": 975})  # A4 within its margins
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    wider = page.locator(".card .mark, .card .told, .chips li, td, .place").evaluate_all(
+    wider = page.locator(".card .mark, .card .details, .chips li, td, .rank").evaluate_all(
         """all => all.filter(one => one.offsetParent).filter(one => {
             const [own, box] = [one, one.closest("li, tr, ul")].map(part => part.getBoundingClientRect());
             return own.right > box.right + 2 || one.scrollWidth > one.clientWidth + 2 && one.clientWidth > 0;

@@ -89,19 +89,21 @@ def _gallery(facts: Facts, one: Gallery, queries: dict[tuple[Direction, int], Qu
     count = f"{len(cards)} of {one.candidates:,}" if one.candidates > len(cards) else f"{one.candidates:,}"
     head = tag("h3", f"{one.title} ", tag("small", f"{name}, {count}"))
     body = [head, tag("p", one.why, class_="why"), empty, tag("div", cards, class_="cards")]
-    return tag("div", body, class_="gallery away" if hidden else "gallery", data_key=one.key, data_way=one.direction)
+    return tag(
+        "div", body, class_="gallery inactive" if hidden else "gallery", data_key=one.key, data_way=one.direction
+    )
 
 
 def _card(facts: Facts, query: Query) -> Markup:
     values, items = query.values, facts.items
     if query.direction == "t2i":
         text = items.captions[query.item]
-        head: tuple[Markup, ...] = (tag("p", f"“{text}”", class_="asked"), _chips(query))
+        head: tuple[Markup, ...] = (tag("p", f"“{text}”", class_="query-text"), _chips(query))
         answers = _image_answers(facts, query, text)
     else:
         caption = items.caption_of(query.item, {items.captions[one.item] for one in query.by_score[:_SHOWN]})
         text = f"{items.names[query.item]} {caption}"
-        words = tag("p", caption, tag("small", items.names[query.item]), class_="asked")
+        words = tag("p", caption, tag("small", items.names[query.item]), class_="query-text")
         head = (_picture(facts, query.item), tag("div", words, _chips(query)))
         answers = _caption_answers(facts, query)
     return tag(
@@ -185,15 +187,15 @@ def _answer(facts: Facts, rank: str, content: list[Markup | None], items: list[R
     relevance_rank = f"{first:,}" if first == last else f"{first:,}–{last:,}"
     return tag(
         "li",
-        tag("span", rank, class_="place"),
+        tag("span", rank, class_="rank"),
         content,
         tag(
             "p",
             tag("span", f"{sign} {words}".strip(), class_="mark", title=title),
             tag("span", f"relevance {relevance}", title=f"rank {relevance_rank} by tf-idf"),
-            class_="told",
+            class_="details",
         ),
-        class_=f"found {best.mark or 'unmarked'}",
+        class_=f"answer {best.mark or 'unmarked'}",
     )
 
 
@@ -220,11 +222,11 @@ def _extremes(facts: Facts, one: CertaintyExtremes, title: str, items: tuple[int
     cards = []
     for item in items:
         count = _right_answers(int(facts.right_counts[one.kind][item]))
-        numbers = tag("p", f"σ {facts.sigma[one.kind][item]:.3g} · {count}", class_="told")
+        numbers = tag("p", f"σ {facts.sigma[one.kind][item]:.3g} · {count}", class_="details")
         if one.kind == "images":
-            cards.append(tag("li", _picture(facts, item), numbers, class_="found"))
+            cards.append(tag("li", _picture(facts, item), numbers, class_="answer"))
         else:
-            cards.append(tag("li", tag("p", facts.items.captions[item], class_="words"), numbers, class_="found"))
+            cards.append(tag("li", tag("p", facts.items.captions[item], class_="words"), numbers, class_="answer"))
     return tag("div", tag("h3", f"{title} ", tag("small", one.kind)), tag("ol", cards, class_=f"certain {one.kind}"))
 
 

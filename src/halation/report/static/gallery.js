@@ -11,27 +11,27 @@ for (const browser of document.querySelectorAll(".browser")) {
 
   const show = () => {
     const wanted = wordsOf(filter.value);
-    const told = new Map(); // direction → how many queries of this kind the filter leaves
+    const counts = new Map(); // direction → how many queries of this kind the filter leaves
     for (const gallery of galleries) {
-      const here = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
-      gallery.classList.toggle("away", !here);
+      const chosenNow = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
+      gallery.classList.toggle("inactive", !chosenNow);
       if (gallery.dataset.key !== choice.key) continue;
       let shown = 0;
       for (const card of chosen.get(gallery)) {
         card.hidden = !wanted.every((word) => joined(card.dataset.words).includes(word));
         shown += !card.hidden;
       }
-      told.set(gallery.dataset.way, `${shown} of ${chosen.get(gallery).length}`);
-      if (!here) continue;
+      counts.set(gallery.dataset.way, `${shown} of ${chosen.get(gallery).length}`);
+      if (!chosenNow) continue;
       const by = order.value;
       const cards = [...chosen.get(gallery)];
       if (by) cards.sort((a, b) => Number(b.dataset[by] || NaN) - Number(a.dataset[by] || NaN));
       gallery.querySelector(".cards").append(...cards);
       watch(gallery);
     }
-    const [other] = [...told.keys()].filter((way) => way !== choice.way);
-    const beside = other ? `; ${names.get(other)}: ${told.get(other)}` : "";
-    count.textContent = wanted.length ? `${names.get(choice.way)}: ${told.get(choice.way)} queries${beside}` : "";
+    const [other] = [...counts.keys()].filter((way) => way !== choice.way);
+    const beside = other ? `; ${names.get(other)}: ${counts.get(other)}` : "";
+    count.textContent = wanted.length ? `${names.get(choice.way)}: ${counts.get(choice.way)} queries${beside}` : "";
     for (const button of browser.querySelectorAll(".tools button")) {
       const on = button.dataset.way === choice.way || button.dataset.key === choice.key;
       button.setAttribute("aria-pressed", String(on));

@@ -13,7 +13,7 @@ if (byId("map-canvas")) onApproach("map", () => {
   const owner = (k) => (map.kind[k] ? of[map.item[k]] : map.item[k]);
   const family = new Map();
   for (let k = 0; k < n; k += 1) family.set(owner(k), [...(family.get(owner(k)) ?? []), k]);
-  let lit = -1, faded = null, colours = null, size = [0, 0], waiting = false;
+  let selected = -1, faded = null, colours = null, size = [0, 0], waiting = false;
 
   // the glow is kept until the view changes, so that pointing at things costs nothing
   const widest = map.shape ? map.shape[0].reduce((a, b) => Math.max(a, b), 0) : 0;
@@ -82,7 +82,7 @@ if (byId("map-canvas")) onApproach("map", () => {
       dot(k, radius);
       pen.fill();
     }
-    if (lit >= 0) highlight(radius);
+    if (selected >= 0) highlight(radius);
     pen.globalAlpha = 1;
   };
 
@@ -90,7 +90,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     pen.globalAlpha = 0.55;
     pen.strokeStyle = colours[2];
     pen.lineWidth = 1;
-    const own = family.get(owner(lit));
+    const own = family.get(owner(selected));
     const hub = own.find((k) => !map.kind[k]);
     for (const k of own) {
       if (k === hub || hub === undefined) continue;
@@ -103,17 +103,17 @@ if (byId("map-canvas")) onApproach("map", () => {
     for (const k of own) {
       if (map.shape && (!clouds || clouds.checked)) {
         pen.strokeStyle = colours[map.kind[k]];
-        pen.lineWidth = k === lit ? 1.8 : 0.9;
+        pen.lineWidth = k === selected ? 1.8 : 0.9;
         ellipse(k);
         pen.stroke();
       }
       pen.fillStyle = colours[map.kind[k]];
-      dot(k, radius + (k === lit ? 2.5 : 1));
+      dot(k, radius + (k === selected ? 2.5 : 1));
       pen.fill();
     }
     pen.strokeStyle = colours[2];
     pen.lineWidth = 1.5;
-    dot(lit, radius + 3);
+    dot(selected, radius + 3);
     pen.stroke();
   };
 
@@ -128,28 +128,28 @@ if (byId("map-canvas")) onApproach("map", () => {
     draw();
   };
 
-  const tell = () => {
-    card.hidden = lit < 0;
-    if (lit < 0) return;
-    const kind = map.kind[lit] ? "captions" : "images", item = map.item[lit];
+  const showCard = () => {
+    card.hidden = selected < 0;
+    if (selected < 0) return;
+    const kind = map.kind[selected] ? "captions" : "images", item = map.item[selected];
     const facts = [sigma[kind] ? `σ ${short(sigma[kind][item])}` : null, answers(right[kind][item])].filter(Boolean);
-    const query = `${map.kind[lit] ? "t2i" : "i2t"}-${item}`;
-    const said = map.kind[lit] ? lit : family.get(owner(lit)).find((k) => map.kind[k]); // its caption, or its first
+    const query = `${map.kind[selected] ? "t2i" : "i2t"}-${item}`;
+    const caption = map.kind[selected] ? selected : family.get(owner(selected)).find((k) => map.kind[k]); // its caption, or its first
     card.replaceChildren(
-      picture(owner(lit)),
-      el("p", { class: "words", text: said === undefined ? "" : `“${captions[map.item[said]]}”` }, el("small", { text: names[owner(lit)] })),
-      el("p", { class: "told", text: facts.join(" · ") }),
+      picture(owner(selected)),
+      el("p", { class: "words", text: caption === undefined ? "" : `“${captions[map.item[caption]]}”` }, el("small", { text: names[owner(selected)] })),
+      el("p", { class: "details", text: facts.join(" · ") }),
     );
     if (known.has(query)) card.append(el("button", { type: "button", "data-open": query, text: "Compare rankings" }));
     card.querySelectorAll(".picture").forEach(fill);
-    const left = px(lit) > size[0] / 2, top = py(lit) > size[1] / 2;
+    const left = px(selected) > size[0] / 2, top = py(selected) > size[1] / 2;
     card.dataset.corner = `${top ? "top" : "bottom"}-${left ? "left" : "right"}`;
   };
 
   const choose = (k) => {
-    if (k === lit) return;
-    lit = k;
-    tell();
+    if (k === selected) return;
+    selected = k;
+    showCard();
     draw();
   };
 
@@ -164,11 +164,11 @@ if (byId("map-canvas")) onApproach("map", () => {
   };
 
   const step = (dx, dy) => {
-    if (lit < 0) return choose(at(size[0] / 2, size[1] / 2, Infinity));
+    if (selected < 0) return choose(at(size[0] / 2, size[1] / 2, Infinity));
     let best = -1, least = Infinity;
     for (let k = 0; k < n; k += 1) {
-      if (k === lit || !visible(k) || (faded && !faded[k])) continue;
-      const x = px(k) - px(lit), y = py(k) - py(lit);
+      if (k === selected || !visible(k) || (faded && !faded[k])) continue;
+      const x = px(k) - px(selected), y = py(k) - py(selected);
       const along = x * dx + y * dy, across = Math.abs(x * dy - y * dx);
       if (along <= 0.5 || across > along) continue;
       const cost = along + 2 * across;
@@ -184,7 +184,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     view.y -= (y - size[1] / 2) * ahead;
     view.scale = scale;
     if (scale === 1) view.x = view.y = 0;
-    tell();
+    showCard();
     redraw();
   };
 
@@ -226,7 +226,7 @@ if (byId("map-canvas")) onApproach("map", () => {
       held.moved = true;
       view.x = held.vx - (event.clientX - held.x) / (base() * view.scale);
       view.y = held.vy + (event.clientY - held.y) / (base() * view.scale);
-      tell();
+      showCard();
       redraw();
     } else if (!held && event.pointerType !== "touch") {
       const found = at(event.offsetX, event.offsetY);
@@ -235,7 +235,7 @@ if (byId("map-canvas")) onApproach("map", () => {
   });
   canvas.addEventListener("dblclick", (event) => zoom(2, event.offsetX, event.offsetY));
   canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas) return; // the page scrolls over a map that nobody works with
+    if (document.activeElement !== canvas) return; // the page scrolls over a map that is not in use
     event.preventDefault();
     zoom(event.deltaY < 0 ? 1.25 : 0.8, event.offsetX, event.offsetY);
   }, { passive: false });
@@ -255,7 +255,7 @@ if (byId("map-canvas")) onApproach("map", () => {
   byId("map-whole").addEventListener("click", () => zoom(0));
   byId("map-filter").addEventListener("input", filter);
   for (const box of [boxes[0], boxes[1], clouds]) box?.addEventListener("change", () => {
-    if (lit >= 0 && !visible(lit)) choose(-1);
+    if (selected >= 0 && !visible(selected)) choose(-1);
     redraw();
   });
   addEventListener("recolour", () => {

@@ -19,15 +19,15 @@ const el = (name, options = {}, ...children) => {
 
 const picture = (image) => el("span", { class: "picture", "data-picture": image }, el("span", { class: "name", text: read("data").names[image] }));
 
-const fill = (place) => {
-  if (place.dataset.filled) return;
-  place.dataset.filled = "yes";
-  const image = place.dataset.picture;
+const fill = (box) => {
+  if (box.dataset.filled) return;
+  box.dataset.filled = "yes";
+  const image = box.dataset.picture;
   const code = read("pictures")[image];
   if (!code) return;
-  const shown = el("img", { alt: place.textContent, decoding: "async" });
+  const shown = el("img", { alt: box.textContent, decoding: "async" });
   shown.src = `data:image/webp;base64,${code}`;
-  place.replaceChildren(shown);
+  box.replaceChildren(shown);
 };
 
 const watcher = new IntersectionObserver(
@@ -40,13 +40,13 @@ const watcher = new IntersectionObserver(
   },
   { rootMargin: "300px" },
 );
-const watch = (root) => root.querySelectorAll(".picture:not([data-filled])").forEach((place) => watcher.observe(place));
+const watch = (root) => root.querySelectorAll(".picture:not([data-filled])").forEach((box) => watcher.observe(box));
 
 const short = (value) => {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  const said = size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
-  return said.replace(/^-/, "−");
+  const text = size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
+  return text.replace(/^-/, "−");
 };
 
 // a filter's words must all be there; an arrow keeps its sides: "text →" is a direction, and not two words of both
@@ -73,7 +73,7 @@ const onApproach = (id, make) => {
   nearby.observe(byId(id));
 };
 
-// whoever comes by the keyboard does not wait for the scrolling
+// a section is made at once if the keyboard enters it
 document.addEventListener("focusin", (event) => begin(event.target.closest("main > section")?.id));
 
 // the section a reader is in is marked in the bar
@@ -95,18 +95,18 @@ document.querySelectorAll("main > section").forEach((section) => inView.observe(
 
 watch(document);
 
-// paper has no scrolling: all is made and light before it prints
-let before = null;
+// before printing, every section is made, every picture filled, and the colours are light
+let themeBefore = null;
 addEventListener("beforeprint", () => {
-  before = document.documentElement.dataset.theme ?? null;
+  themeBefore = document.documentElement.dataset.theme ?? null;
   document.documentElement.dataset.theme = "light";
   [...sections.keys()].forEach(begin);
   document.querySelectorAll(".picture:not([data-filled])").forEach(fill);
   dispatchEvent(new Event("recolour"));
 });
 addEventListener("afterprint", () => {
-  if (before === null) delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = before;
+  if (themeBefore === null) delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = themeBefore;
   dispatchEvent(new Event("recolour"));
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("recolour")));

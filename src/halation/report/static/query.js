@@ -6,16 +6,16 @@ onApproach("query", () => {
   const box = byId("query-filter"), list = byId("query-list"), shown = byId("query-shown");
   const first = new Map();
   of.forEach((image, caption) => first.has(image) || first.set(image, caption));
-  const told = (query) => (query.way === "t2i" ? captions[query.item] : `${names[query.item]} · ${captions[first.get(query.item)] ?? ""}`);
-  const words = queries.map((query) => told(query).toLowerCase());
+  const label = (query) => (query.way === "t2i" ? captions[query.item] : `${names[query.item]} · ${captions[first.get(query.item)] ?? ""}`);
+  const words = queries.map((query) => label(query).toLowerCase());
   const key = (query) => `${query.way}-${query.item}`;
   let current = null;
   let active = -1;
 
   const options = () => [...list.children];
-  const activate = (place) => {
+  const activate = (position) => {
     const all = options();
-    active = Math.max(-1, Math.min(place, all.length - 1));
+    active = Math.max(-1, Math.min(position, all.length - 1));
     all.forEach((option, k) => option.classList.toggle("active", k === active));
     if (active >= 0) {
       box.setAttribute("aria-activedescendant", all[active].id);
@@ -32,7 +32,7 @@ onApproach("query", () => {
           "li",
           { role: "option", id: `option-${key(query)}`, "data-key": key(query), "aria-selected": String(key(query) === current) },
           query.way === "i2t" ? picture(query.item) : el("span", { class: "kind", text: "“”", "aria-hidden": "true" }),
-          el("span", { text: told(query) }),
+          el("span", { text: label(query) }),
         ),
       ),
     );
@@ -53,7 +53,7 @@ onApproach("query", () => {
     const what = way === "t2i" ? [picture(item), el("p", { class: "words", text: captions[first.get(item)] ?? "" })] : [el("p", { class: "words", text: captions[item] })];
     return el(
       "li",
-      { class: `placed ${mark || "unmarked"}`, "data-item": item, tabindex: "0" },
+      { class: `ranked ${mark || "unmarked"}`, "data-item": item, tabindex: "0" },
       ...what,
       el(
         "dl",
@@ -62,7 +62,7 @@ onApproach("query", () => {
         el("div", { class: by === "relevance" ? "current" : "" }, el("dt", { text: "by relevance" }), el("dd", { text: range(c, d), title: `relevance ${short(relevance)}` })),
         el("div", {}, el("dt", { text: "ratio" }), el("dd", {}, bar(ratio), ratio.toFixed(2))),
       ),
-      el("p", { class: "told" }, el("span", { class: "mark", text: `${sign} ${text}`.trim() }), el("span", { text: `score ${short(score)} · relevance ${relevance.toFixed(2)}` })),
+      el("p", { class: "details" }, el("span", { class: "mark", text: `${sign} ${text}`.trim() }), el("span", { text: `score ${short(score)} · relevance ${relevance.toFixed(2)}` })),
     );
   };
 
@@ -87,8 +87,8 @@ onApproach("query", () => {
     const measured = el("ul", { class: "chips" }, ...chips.map(([text, kind]) => el("li", { text, class: kind })));
     const head =
       query.way === "t2i"
-        ? [el("p", { class: "asked", text: `“${captions[query.item]}”` }), measured]
-        : [picture(query.item), el("div", {}, el("p", { class: "asked", text: captions[first.get(query.item)] ?? "" }, el("small", { text: names[query.item] })), measured)];
+        ? [el("p", { class: "query-text", text: `“${captions[query.item]}”` }), measured]
+        : [picture(query.item), el("div", {}, el("p", { class: "query-text", text: captions[first.get(query.item)] ?? "" }, el("small", { text: names[query.item] })), measured)];
     shown.replaceChildren(
       el("header", { class: query.way }, ...head),
       el("p", { class: "sum", text: `ASP ${(100 * asp).toFixed(1)}: the mean ratio of the two ranks over all ${n.toLocaleString("en")} items. A range of ranks means that items are tied.` }),
@@ -112,14 +112,14 @@ onApproach("query", () => {
     return true;
   };
 
-  // the same item is lit in all rankings at once
-  const light = (event) => {
+  // the same item is highlighted in all rankings at once
+  const highlight = (event) => {
     const item = event.type === "pointerleave" ? null : event.target.closest?.("[data-item]")?.dataset.item;
-    shown.querySelectorAll("[data-item]").forEach((place) => place.classList.toggle("lit", item !== undefined && place.dataset.item === item));
+    shown.querySelectorAll("[data-item]").forEach((entry) => entry.classList.toggle("highlighted", item !== undefined && entry.dataset.item === item));
   };
-  shown.addEventListener("pointerover", light);
-  shown.addEventListener("pointerleave", light);
-  shown.addEventListener("focusin", light);
+  shown.addEventListener("pointerover", highlight);
+  shown.addEventListener("pointerleave", highlight);
+  shown.addEventListener("focusin", highlight);
 
   box.addEventListener("input", offer);
   box.addEventListener("keydown", (event) => {

@@ -10,7 +10,7 @@
   const sortBy = (column, direction) => {
     const number = rows.every((row) => value(row, column) === "" || !Number.isNaN(Number(value(row, column))));
     const key = number ? (row) => Number(value(row, column) || NaN) : (row) => value(row, column);
-    const order = rows.map((row, place) => [key(row), place, row]);
+    const order = rows.map((row, position) => [key(row), position, row]);
     order.sort(([a, i], [b, j]) => {
       const compared = number ? (Number.isNaN(a) ? 1 : Number.isNaN(b) ? -1 : a - b) : a.localeCompare(b, "en", { numeric: true });
       return direction * compared || i - j;
@@ -31,8 +31,8 @@
     const wanted = wordsOf(event.target.value);
     let shown = 0;
     for (const row of rows) {
-      const said = joined(`${value(row, 0)} ${value(row, 1)}`);
-      row.hidden = !wanted.every((word) => said.includes(word));
+      const text = joined(`${value(row, 0)} ${value(row, 1)}`);
+      row.hidden = !wanted.every((word) => text.includes(word));
       shown += !row.hidden;
     }
     byId("measures-count").textContent = wanted.length ? `${shown} of ${rows.length} measures` : "";

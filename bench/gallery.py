@@ -14,7 +14,7 @@ import torch
 from halation.data import Truth
 from halation.encoders import load
 from halation.similarity import Gaussian
-from halation.training import read_recipe, train_recipe
+from halation.training import read_recipe, train
 
 ROOT = Path(__file__).resolve().parents[1]
 FLICKR8K = ROOT.parent / "shared" / "data" / "flickr8k"
@@ -30,7 +30,7 @@ def embedded() -> dict[str, tuple[Gaussian, Gaussian, Truth]] | None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(os.environ.get(RUN, f"{name}/run"))
         if not folder.is_dir():
-            train_recipe(read_recipe(ROOT / "recipes" / "flickr8k_pcmepp.toml", SETTINGS), FLICKR8K, folder)
+            train(read_recipe(ROOT / "recipes" / "flickr8k_pcmepp.toml", SETTINGS), FLICKR8K, folder)
         model = load(folder)
         splits = {}
         for split in ("train", "dev", "test"):

@@ -17,7 +17,7 @@ import halation
 from halation.data import draw_scenes
 from halation.encoders import load
 from halation.export import export_onnx, export_run, export_trec
-from halation.training import read_recipe, train_recipe
+from halation.training import read_recipe, train
 
 SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32")
 
@@ -30,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         draw_scenes(root / "scenes", train=64, dev=24, test=24, size=32)
-        train_recipe(read_recipe("scenes_pcme", SETTINGS), root / "scenes", root / "run")
+        train(read_recipe("scenes_pcme", SETTINGS), root / "scenes", root / "run")
 
         given = export_run(root / "run", root / "given", licence="mit")
         print(f"to give away: {sizes(given)}")

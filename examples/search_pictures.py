@@ -16,7 +16,7 @@ from PIL import Image
 
 from halation.data import read_picture
 from halation.search import Answer, embed, make_index, open_search
-from halation.training import parse_recipe, train_recipe
+from halation.training import parse_recipe, train
 
 RECIPE = """
 name = "squares"
@@ -55,7 +55,7 @@ def taught(root: Path) -> Path:
             for name, text in zip(names, said, strict=True):
                 captions = [text, text.split(" on ")[0]]  # "a red square on blue", "a red square"
                 file.write(json.dumps({"image": f"{split}/{name}", "captions": captions}) + "\n")
-    train_recipe(parse_recipe(RECIPE), data, root / "run")
+    train(parse_recipe(RECIPE), data, root / "run")
     return root / "run"
 
 

@@ -20,7 +20,7 @@ from PIL import Image
 import halation
 from halation.data import check
 from halation.encoders import load
-from halation.training import parse_recipe, train_recipe
+from halation.training import parse_recipe, train
 
 RECIPE = """
 name = "flags"
@@ -63,7 +63,7 @@ def main(given: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(given) if given else draw_flags(Path(name) / "flags")
         print(check(folder), end="\n\n")
-        train_recipe(parse_recipe(RECIPE), folder, f"{name}/run", tell=print)
+        train(parse_recipe(RECIPE), folder, f"{name}/run", log=print)
         run = load(f"{name}/run")
         test = run.open(folder, "test")
         print(f"\n{halation.evaluate(run.scores(test), test.truth, ['R@1', 'R@5', 'R@10'])}\n")

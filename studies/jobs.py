@@ -26,7 +26,7 @@ from halation.data import read_flickr8k_judgements
 from halation.encoders import Encoded, Model, detail_of, load
 from halation.evaluation import Report, evaluate
 from halation.similarity import Gaussian
-from halation.training import Recipe, Run, read_recipe, train_recipe
+from halation.training import Recipe, Run, read_recipe, train
 from studies.agreement import together, within
 
 __all__ = ["Job", "Log", "digest", "finished", "ignore", "run_at_once", "run_job"]
@@ -80,7 +80,7 @@ def run_job(
     if folder.exists() and not started:  # from an earlier recipe, finished or not
         shutil.rmtree(folder)
     if Run(folder).about().get("state") != "finished":
-        train_recipe(recipe, data, folder, resume=started, progress=progress, tell=log)
+        train(recipe, data, folder, resume=started, progress=progress, log=log)
     model = load(folder)
     seconds = trained_seconds(folder)
     result: dict[str, Any] = {

@@ -18,7 +18,7 @@ from doc_blocks import ROOT
 from doc_commands import SMALL
 from halation.data import draw_scenes
 from halation.search import calibrate_run, embed, make_index
-from halation.training import read_recipe, train_recipe
+from halation.training import read_recipe, train
 from layouts import (
     draw,
     write_coco_ids,
@@ -44,7 +44,7 @@ def write_world(root: Path) -> Path:
         draw(root / "photos" / f"p{number:02d}.png", number)
     _write_lists(root)
     recipe = read_recipe("scenes_pcme", [*SMALL, "train.epochs=2", "image.size=32", "data.dev_images=12"])
-    train_recipe(recipe, root / "scenes", root / "runs" / "pcme")
+    train(recipe, root / "scenes", root / "runs" / "pcme")
     calibrate_run(root / "runs" / "pcme", root / "scenes")
     made = embed(root / "runs" / "pcme", root / "scenes", root / "demo" / "embeddings", split="test")
     make_index(made, root / "demo" / "index")

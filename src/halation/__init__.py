@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from halation.search import open_search
     from halation.semantics import caption_relevance
     from halation.similarity import Gaussian
+    from halation.training import train
 
 __version__ = "0.1.0.dev0"
 
@@ -70,6 +71,7 @@ __all__ = [
     "semantics",
     "serve",
     "similarity",
+    "train",
     "training",
 ]
 
@@ -105,6 +107,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "semantics": "halation.semantics",
             "serve": "halation.serve",
             "similarity": "halation.similarity",
+            "train": "halation.training",
             "training": "halation.training",
         },
     )

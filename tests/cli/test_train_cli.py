@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from halation.data import draw_scenes, open_features
-from halation.training import Run, read_recipe, train_recipe
+from halation.training import Run, read_recipe, train
+from halation.training._learner import Learner
 from layouts import captions_of, draw, write_flickr8k, write_hub
 from runs import halation
 
@@ -75,7 +77,7 @@ def interrupt(recipe: Path, data: Path, run: Path, *settings: str) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_recipe(read_recipe(recipe, ["train.epochs=2", *settings]), data, run, progress=stop)
+        train(read_recipe(recipe, ["train.epochs=2", *settings]), data, run, progress=stop)
     assert (run / "checkpoint.safetensors").exists()
 
 
@@ -109,20 +111,54 @@ class TestTraining:
         self, data: Path, recipe: Path, tmp_path: Path
     ) -> None:
         interrupt(recipe, data, tmp_path / "two")
-        for name, more in (("one", []), ("two", ["--resume"])):
-            settings = ("--set", "train.epochs=2", *more)
-            assert halation("train", recipe, "--data", data, "--out", tmp_path / name, *settings) == 0
+        settings = ("--set", "train.epochs=2")
+        assert halation("train", recipe, "--data", data, "--out", tmp_path / "one", *settings) == 0
+        assert halation("train", "--resume", tmp_path / "two") == 0
         assert len({(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")}) == 1
         assert Run(tmp_path / "two").history() == Run(tmp_path / "one").history()
+
+    def test_the_line_an_interrupted_run_prints_works_when_pasted(
+        self, data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = tmp_path / "my run"
+        update = Learner.update
+
+        def stop_in_the_second_epoch(learner: Learner) -> float:
+            if Run(run).has_weights():
+                raise KeyboardInterrupt
+            return update(learner)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Learner, "update", stop_in_the_second_epoch)
+            settings = ("--set", "train.epochs=3")
+            assert halation("train", recipe, "--data", data, "--out", run, *settings) == 130
+        line = capsys.readouterr().err.strip().splitlines()[-1]
+        assert line == f"interrupted; go on with: halation train --resume '{run}'"
+        assert halation(*shlex.split(line.split("halation ", 1)[1])) == 0
+        assert Run(run).about()["state"] == "finished"
+
+    def test_a_finished_run_says_so_and_goes_on_when_told(
+        self, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = Path(shutil.copytree(finished, tmp_path / "run"))
+        epochs = Run(run).about()["epochs"]
+        capsys.readouterr()
+        assert halation("train", "--resume", run) == 0
+        output = capsys.readouterr().out
+        assert f"{run} is finished: {epochs} epochs" in output and "Nothing is left to do." in output
+        more = next(line for line in output.splitlines() if line.startswith("more epochs: halation "))
+        assert halation(*shlex.split(more.split("halation ", 1)[1])) == 0
+        assert Run(run).about()["epochs"] == 2 * epochs
+        assert halation("train", "--resume", run, "--set", "train.lr=0.1") == 2
+        assert "was begun with another train.lr; only train.epochs can change in a run" in one_line(capsys)
 
     def test_a_run_is_not_written_over(
         self, finished: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
         assert halation("train", recipe, "--data", data, "--out", finished) == 2
-        assert "holds a run already; name another folder, or continue this run (--resume)" in one_line(capsys)
-        assert halation("train", recipe, "--data", data, "--out", finished, "--resume") == 2
-        assert "is finished; nothing is left to resume" in one_line(capsys)
+        message = one_line(capsys)
+        assert "holds a run already; name another folder, or continue this run (--resume RUN)" in message
         assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
 
 
@@ -415,7 +451,6 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
         (["RECIPE", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
         (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
         (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss: give one of infonce, "),
-        (["RECIPE", "--resume"], "run holds no run to resume; begin a new run"),
         (["RECIPE", "--data", "no/data"], "no/data does not exist; name the folder or file that holds the dataset"),
     ],
 )
@@ -431,6 +466,22 @@ def test_a_wrong_command_is_one_clear_line_and_no_folder(
     assert halation("train", "--data", sound_data, "--out", tmp_path / "run", *typed) == 2
     assert message in one_line(capsys)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--resume", "no/run"], "no/run holds no run to resume; begin a new run"),
+        ([], "begin a run with: halation train RECIPE --data FOLDER --out RUN, or go on with one"),
+        (["RECIPE"], "begin a run with: halation train RECIPE --data FOLDER --out RUN"),
+        (["RECIPE", "--resume", "no/run"], "or go on with one: halation train --resume RUN"),
+    ],
+)
+def test_what_training_needs_is_said_in_one_line(
+    arguments: list[str], message: str, recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert halation("train", *(str(recipe) if part == "RECIPE" else part for part in arguments)) == 2
+    assert message in one_line(capsys)
 
 
 def test_a_file_is_no_folder_for_a_run(
@@ -468,7 +519,7 @@ class TestRunsThatAreNotWhatTheySay:
         shutil.copy(other / "checkpoint.safetensors", run)
         capsys.readouterr()
         files = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != "run.json"}
-        assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.epochs=2", "--resume") == 2
+        assert halation("train", "--resume", run) == 2
         assert "checkpoint.safetensors: the checkpoint is of another model or other settings" in one_line(capsys)
         assert files == {name: (run / name).read_bytes() for name in files}
 
@@ -484,12 +535,6 @@ class TestRunsThatAreNotWhatTheySay:
         (run / name).unlink()
         assert halation("evaluate", run, "--data", data) == 2
         assert name in one_line(capsys)
-
-    def test_another_recipe_is_not_taken_for_the_same(
-        self, run: Path, data: Path, recipe: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert halation("train", recipe, "--data", data, "--out", run, "--set", "train.lr=0.1", "--resume") == 2
-        assert "was begun with another recipe; resume it with its own" in one_line(capsys)
 
     def test_a_split_that_is_not_there(self, run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert halation("evaluate", run, "--data", data, "--split", "tset") == 2

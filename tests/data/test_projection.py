@@ -12,7 +12,7 @@ from PIL import Image
 from halation._errors import InputError
 from halation.data import Projection, cache_features, open_features
 from halation.encoders import EfficientNetLite0, load
-from halation.training import parse_recipe, train_recipe
+from halation.training import parse_recipe, train
 from layouts import write_flickr8k
 from runs import TINY
 
@@ -43,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_on_smaller_cells_looks_at_new_pictures(data: Path, tmp_path: Path) -> None:
     settings = ("image.backbone=precomputed", "data.features=features/efflite0", "train.epochs=1", "train.batch_size=4")
-    train_recipe(parse_recipe(TINY, settings), data, tmp_path / "run")
+    train(parse_recipe(TINY, settings), data, tmp_path / "run")
     model = load(tmp_path / "run")
     dataset = model.open_dataset(data, "test")
     assert dataset.features is not None and dataset.features.projection is not None

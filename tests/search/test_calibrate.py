@@ -21,7 +21,7 @@ from halation.search._calibrate import unseen
 from halation.search._judge import near_matches, uncalibrated_probability
 from halation.search._typed import typed
 from halation.semantics import caption_relevance
-from halation.training import read_recipe, train_recipe
+from halation.training import read_recipe, train
 from runs import halation
 from studies import trust as trust_study
 from studies.__main__ import main as studies_main
@@ -42,7 +42,7 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "toy.toml").write_text(RECIPE)
     recipe = read_recipe(folder / "toy.toml", [*GAUSSIANS, "train.epochs=4"])
-    train_recipe(recipe, data, folder / "run")
+    train(recipe, data, folder / "run")
     return folder / "run"
 
 
@@ -230,7 +230,7 @@ def test_the_study_measures_both_worlds_and_keeps_no_caption(
     draw_scenes(scenes, train=80, dev=40, test=60)
     settings = ["train.epochs=1", "image.size=16", "image.dim=16", "text.hidden=16", "text.dim=16", "model.dim=16"]
     settings += ["data.dev_images=15"]
-    train_recipe(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
+    train(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
     study = trust_study(scenes, tmp_path / "run", data, model, splits=4, relevances=("cider",))
     files = study.write(tmp_path / "out")
     assert [path.name for path in files][:2] == ["trust.md", "trust.json"]

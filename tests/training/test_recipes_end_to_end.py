@@ -14,7 +14,7 @@ from halation._tensors import load_tensors
 from halation.data import cache_features
 from halation.encoders import HubImage, HubText, Vocabulary, build_network, frozen_backbone, load
 from halation.evaluation import evaluate
-from halation.training import Recipe, Run, read_recipe, train_recipe
+from halation.training import Recipe, Run, read_recipe, train
 from layouts import captions_of, draw, write_cub, write_glove, write_hub, write_karpathy, write_precomp
 
 pytest.importorskip("transformers")
@@ -82,8 +82,8 @@ def test_a_published_recipe_trains_resumes_and_is_measured(name: str, world: Wor
     recipe, data = world.recipe(name, f"train.epochs={1 + alone}"), world.data(name)
     if alone:
         with pytest.raises(Interrupted):
-            train_recipe(recipe, data, tmp_path / "run", progress=interrupt)
-    train_recipe(recipe, data, tmp_path / "run", resume=alone)
+            train(recipe, data, tmp_path / "run", progress=interrupt)
+    train(recipe, data, tmp_path / "run", resume=alone)
     first, *_, last = Run(tmp_path / "run").history()
     losses = {key for key, term in vars(recipe.loss).items() if term.weight}
     assert losses <= first.keys() and ("daa" in losses) is not alone
@@ -103,9 +103,9 @@ def test_a_published_recipe_trains_resumes_and_is_measured(name: str, world: Wor
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(name: str, world: World, tmp_path: Path) -> None:
     recipe, data = world.recipe(name), world.data(name)
     with pytest.raises(Interrupted):
-        train_recipe(recipe, data, tmp_path / "two", progress=interrupt)
-    train_recipe(recipe, data, tmp_path / "two", resume=True)
-    train_recipe(recipe, data, tmp_path / "one")
+        train(recipe, data, tmp_path / "two", progress=interrupt)
+    train(recipe, data, tmp_path / "two", resume=True)
+    train(recipe, data, tmp_path / "one")
     one, two = (load_tensors(tmp_path / run / "model.safetensors") for run in ("one", "two"))
     assert one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
 
@@ -128,7 +128,7 @@ def test_every_recipe_has_its_sibling_with_daa_that_differs_in_nothing_else() ->
 def test_frozen_networks_stay_and_fine_tuned_ones_move(world: World, tmp_path: Path) -> None:
     before = HubImage(world.hub / "resnet").state_dict()
     for name, moves in (("coco_pvse", False), ("coco_pcme", True)):
-        train_recipe(world.recipe(name, "train.epochs=1"), world.data(name), tmp_path / name)
+        train(world.recipe(name, "train.epochs=1"), world.data(name), tmp_path / name)
         after = load(tmp_path / name).network.image.backbone.state_dict()
         assert any(not torch.equal(before[key], after[key]) for key in before) is moves
 
@@ -148,46 +148,46 @@ def test_two_towers_of_different_width_need_a_map(world: World, tmp_path: Path) 
     pair = [f"image.name={world.hub / 'resnet'}", f"text.name={world.hub / 'bert'}"]
     data = world.folders["clip"]
     with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; give model\.dim a width"):
-        train_recipe(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
-    train_recipe(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
+        train(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
+    train(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
     assert load(tmp_path / "run").config.model.dim == 8
 
 
 def test_a_hub_recipe_without_a_model_says_which_key_names_it(world: World, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs image\.name"):
-        train_recipe(world.recipe("clip_finetune", "image.name="), world.folders["clip"], tmp_path / "run")
+        train(world.recipe("clip_finetune", "image.name="), world.folders["clip"], tmp_path / "run")
 
 
 class TestWhatAFailedRunLeaves:
     def test_nothing_where_there_are_no_weights_yet(self, world: World, tmp_path: Path) -> None:
         recipe = world.recipe("coco_sgr", "train.batch_size=1000")
         with pytest.raises(InputError, match="batch_size is 1000"):
-            train_recipe(recipe, world.data("coco_sgr"), tmp_path / "run")
+            train(recipe, world.data("coco_sgr"), tmp_path / "run")
         assert not (tmp_path / "run").exists()
-        train_recipe(world.recipe("coco_sgr", "train.epochs=1"), world.data("coco_sgr"), tmp_path / "run")
+        train(world.recipe("coco_sgr", "train.epochs=1"), world.data("coco_sgr"), tmp_path / "run")
 
     def test_files_of_others_stay(self, world: World, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("mine")
         with pytest.raises(InputError, match="batch_size"):
-            train_recipe(world.recipe("coco_sgr", "train.batch_size=1000"), world.data("coco_sgr"), tmp_path)
+            train(world.recipe("coco_sgr", "train.batch_size=1000"), world.data("coco_sgr"), tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
     def test_a_stopped_run_without_weights_makes_room_for_the_next_try(self, world: World, tmp_path: Path) -> None:
         run, data = tmp_path / "run", world.data("coco_sgr")
         Run(run).begin({}, resume=False)
         Run(run).finish("stopped", problem="loss = nan")
-        train_recipe(world.recipe("coco_sgr", "train.epochs=1"), data, run)
+        train(world.recipe("coco_sgr", "train.epochs=1"), data, run)
         assert Run(run).about()["state"] == "finished" and "problem" not in Run(run).about()
 
     def test_a_run_killed_before_its_recipe_was_written_makes_room_too(self, world: World, tmp_path: Path) -> None:
         Run(tmp_path / "run").begin({}, resume=False)
-        train_recipe(world.recipe("coco_sgr", "train.epochs=1"), world.data("coco_sgr"), tmp_path / "run")
+        train(world.recipe("coco_sgr", "train.epochs=1"), world.data("coco_sgr"), tmp_path / "run")
 
     def test_a_run_in_its_first_epoch_is_not_taken_for_a_dead_one(self, world: World, tmp_path: Path) -> None:
         Run(tmp_path / "run").begin({}, resume=False)
         (tmp_path / "run" / "config.toml").write_text("")
         with pytest.raises(InputError, match="holds a run already"):
-            train_recipe(world.recipe("coco_sgr"), tmp_path / "no data", tmp_path / "run")
+            train(world.recipe("coco_sgr"), tmp_path / "no data", tmp_path / "run")
 
     def test_weights_are_kept_whatever_happens_later(self, world: World, tmp_path: Path) -> None:
         data = write_karpathy(tmp_path / "data", "flickr30k")
@@ -198,7 +198,7 @@ class TestWhatAFailedRunLeaves:
                 raise InputError("a picture broke")
 
         with pytest.raises(InputError, match="a picture broke"):
-            train_recipe(recipe, data, tmp_path / "run", progress=break_a_picture)
+            train(recipe, data, tmp_path / "run", progress=break_a_picture)
         draw(data / "images" / "0.jpg", 0)
-        train_recipe(recipe, data, tmp_path / "run", resume=True)
+        train(recipe, data, tmp_path / "run", resume=True)
         assert Run(tmp_path / "run").about()["state"] == "finished"

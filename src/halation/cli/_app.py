@@ -54,6 +54,8 @@ def _flag(command: Any, name: str, value: object) -> str | None:
         return None
     if isinstance(parameter, TyperArgument):
         return str(parameter.metavar or name.upper())
+    if value is True and not parameter.is_flag:  # a switch of the library's function that is a verb's option here
+        return f"{parameter.opts[0]} {parameter.metavar}"
     return str(parameter.opts[0]) if value is None or value is True else f"{parameter.opts[0]} {value}"
 
 

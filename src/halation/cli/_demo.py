@@ -10,14 +10,13 @@ from shutil import which
 import numpy as np
 
 from halation._errors import InputError
-from halation._progress import Progress
+from halation._progress import Log, Progress
 from halation.data import cache_features, draw_scenes, open_features, read_scenes, vagueness
 from halation.encoders import Model, frozen_backbone, load
 from halation.evaluation import Report, compare, evaluate
 from halation.search import calibrate_run, embed, make_index
 from halation.similarity import Gaussian
-from halation.training import Run, read_recipe, train_recipe
-from halation.training._loop import Tell
+from halation.training import Run, read_recipe, train
 
 __all__ = ["run_demo"]
 
@@ -28,7 +27,7 @@ _BACKBONE, _CELLS = "efficientnet_lite0", 128  # what the recipes on photographs
 
 
 def run_demo(
-    out: Path, data: Path | None, images: int | None, settings: tuple[str, ...], progress: Progress, tell: Tell
+    out: Path, data: Path | None, images: int | None, settings: tuple[str, ...], progress: Progress, log: Log
 ) -> str:
     """Draw (unless there is data), train two models, compare them on the test split, index it; what a person reads.
 
@@ -37,18 +36,18 @@ def run_demo(
     out.mkdir(parents=True, exist_ok=True)
     folder = data or out / "scenes"
     if data is None:
-        _draw(folder, images, progress, tell)
+        _draw(folder, images, progress, log)
     elif images is not None:
         raise InputError(f"--images is for drawn scenes, and {data} has pictures of its own; leave one of them out")
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
     names = (f"{world}_pcme", f"{world}_pcme_daa")
-    settings += _features(folder, out, names[0], settings, progress, tell)
+    settings += _features(folder, out, names[0], settings, progress, log)
     model = {}
     for name in names:
         run, recipe = out / name, read_recipe(name, settings)
         if Run(run).about().get("state") != "finished":
-            tell(f"\ntraining {name} ({recipe.train.epochs} epochs)")
-            train_recipe(recipe, folder, run, resume=(run / "config.toml").exists(), progress=progress, tell=tell)
+            log(f"\ntraining {name} ({recipe.train.epochs} epochs)")
+            train(recipe, folder, run, resume=(run / "config.toml").exists(), progress=progress, log=log)
         model[name] = load(run)
     reports = [_measured(model, folder, progress) for model in model.values()]
     runs = [out / name for name in names]
@@ -57,13 +56,13 @@ def run_demo(
     lines += [str(compare(*reports, resamples=2000))]
     if world == "scenes":
         lines += ["", *(_uncertainty(name, model, folder) for name, model in model.items())]
-    index = _indexed(runs[1], folder, out / "index", progress, tell)
+    index = _indexed(runs[1], folder, out / "index", progress, log)
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
     return "\n".join([*lines, "", *_next(runs, folder, index, words)])
 
 
 def _features(
-    folder: Path, out: Path, name: str, settings: tuple[str, ...], progress: Progress, tell: Tell
+    folder: Path, out: Path, name: str, settings: tuple[str, ...], progress: Progress, log: Log
 ) -> tuple[str, ...]:
     """Compute the features the recipe reads, where the data have none; settings that say where they lie.
 
@@ -73,7 +72,7 @@ def _features(
     if not place or place != read_recipe(name).data.features or _are_there(folder / place):
         return ()
     target = folder / place if os.access(folder, os.W_OK) else out / place
-    tell(f"\nlooking at the pictures with {_BACKBONE}, once: {target} (stopped, the same goes on)")
+    log(f"\nlooking at the pictures with {_BACKBONE}, once: {target} (stopped, the same goes on)")
     cache_features(folder, frozen_backbone(_BACKBONE), target, batch_size=32, cells=_CELLS, progress=progress)
     return () if target == folder / place else (f"data.features={target.resolve()}",)
 
@@ -100,7 +99,7 @@ def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
     ]
 
 
-def _draw(folder: Path, images: int | None, progress: Progress, tell: Tell) -> None:
+def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> None:
     """The scenes, unless they were drawn before; those that are there must be those that are asked for."""
     if images is not None and images < _LEAST["train"]:
         raise InputError(f"--images is {images}; the demo needs at least {_LEAST['train']} pictures to train on")
@@ -110,7 +109,7 @@ def _draw(folder: Path, images: int | None, progress: Progress, tell: Tell) -> N
         return
     drawn = images or _IMAGES
     sizes = {"train": drawn, "dev": max(_LEAST["dev"], drawn // 12), "test": max(_LEAST["test"], drawn // 6)}
-    tell(f"drawing {sum(sizes.values()):,} scenes into {folder}")
+    log(f"drawing {sum(sizes.values()):,} scenes into {folder}")
     draw_scenes(folder, **sizes, progress=progress)
 
 
@@ -120,9 +119,9 @@ def _called() -> str:
     return str(here) if here.name == "halation" and which("halation") is None else "halation"
 
 
-def _indexed(run: Path, folder: Path, index: Path, progress: Progress, tell: Tell) -> Path:
+def _indexed(run: Path, folder: Path, index: Path, progress: Progress, log: Log) -> Path:
     """The test split, which no training saw, as an index with calibrated probabilities."""
-    tell("\ncalibrating, embedding and indexing the test split")
+    log("\ncalibrating, embedding and indexing the test split")
     if not (run / "calibration.json").is_file():
         calibrate_run(run, folder, progress=progress)
     return make_index(embed(run, folder, run / "embeddings", split="test", progress=progress), index, progress=progress)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from halation._errors import InputError
 from halation.cli._console import print_line, progress_bar
+
+if TYPE_CHECKING:
+    from halation.training import TrainState
 
 __all__ = ["add_verbs"]
 
@@ -20,29 +26,62 @@ def add_verbs(app: typer.Typer) -> None:
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe: its name, or a TOML file.")],
-    data: Annotated[Path, typer.Option(help="The dataset's folder.")],
-    out: Annotated[Path, typer.Option(help="A new folder for the run.")],
+    recipe: Annotated[Path | None, typer.Argument(help="A recipe: its name, or a TOML file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The dataset's folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting of the recipe: section.key=value; repeatable.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with a run that was interrupted.")] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Go on with this run instead; --set train.epochs=N trains up to epoch N."),
+    ] = None,
 ) -> None:
-    """Train a model by a recipe.
+    """Train a model by a recipe, or go on with a run.
 
     Start it with torchrun to use several processes.
     """
-    from halation.training import read_recipe, train_recipe
+    from halation._progress import no_log
+    from halation.training import Run
+    from halation.training import resume as go_on
+    from halation.training import train as begin
 
-    chosen = read_recipe(recipe, overrides or ())
     first = os.environ.get("RANK", "0") == "0"
-    with progress_bar(shown=first) as progress:
-        state = train_recipe(
-            chosen, data, out, resume=resume, progress=progress, tell=print_line if first else lambda line: None
-        )
+    log = print_line if first else no_log
+    run = Run(_run_folder(recipe, data, out, resume))
+    before = run.about()
+    try:
+        with progress_bar(shown=first) as progress:
+            if recipe is not None and data is not None:
+                state = begin(recipe, data, run.folder, overrides=overrides, progress=progress, log=log)
+            else:
+                state = go_on(run.folder, data=data, overrides=overrides, progress=progress, log=log)
+    except KeyboardInterrupt:
+        if first and run.has_weights():
+            print(f"\ninterrupted; go on with: halation train --resume {quote(str(run.folder))}", file=sys.stderr)
+        raise
     if first:
-        best = f"best epoch {state.best_epoch + 1} of {state.epoch}"
-        print(f"\n{out}: {best}, {state.seconds / 60:.1f} minutes\nnext: halation evaluate {out} --data {data}")
+        _print_end(run.folder, state, before, run.about())
+
+
+def _run_folder(recipe: Path | None, data: Path | None, out: Path | None, resume: Path | None) -> Path:
+    """The run's folder, when the arguments begin a run or go on with one, and not a bit of both."""
+    if resume is not None and recipe is None and out is None:
+        return resume
+    if resume is None and recipe is not None and data is not None and out is not None:
+        return out
+    raise InputError(
+        "begin a run with: halation train RECIPE --data FOLDER --out RUN, "
+        "or go on with one: halation train --resume RUN"
+    )
+
+
+def _print_end(run: Path, state: TrainState, before: dict[str, Any], about: dict[str, Any]) -> None:
+    best = f"best epoch {state.best_epoch + 1} of {state.epoch}" if state.epoch else "no epochs"
+    print(f"\n{run}: {best}, {state.seconds / 60:.1f} minutes")
+    if state.epoch and before.get("state") == "finished" and before.get("epochs") == about.get("epochs"):
+        print(f"more epochs: halation train --resume {quote(str(run))} --set train.epochs={2 * state.epoch}")
+    print(f"next: halation evaluate {quote(str(run))} --data {quote(str(about.get('data_folder', 'FOLDER')))}")
 
 
 def demo(

@@ -9,11 +9,11 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.training._adamp import AdamP
     from halation.training._collapse import TrainingStopped
-    from halation.training._loop import TrainState, train
+    from halation.training._loop import fit
     from halation.training._objective import Objective, build_objective
     from halation.training._processes import Processes, processes
-    from halation.training._recipe import Loss, Recipe, parse_recipe, read_recipe, to_toml
-    from halation.training._run import Run
+    from halation.training._recipe import Loss, Recipe, list_recipes, override, parse_recipe, read_recipe, to_toml
+    from halation.training._run import Run, TrainState
     from halation.training._settings import Settings
     from halation.training._spread import Spread
     from halation.training._step import Step
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Triplet,
         Uniformity,
     )
-    from halation.training._train import train_recipe
+    from halation.training._train import resume, train
     from halation.training._validate import measure
 
 __all__ = [
@@ -59,13 +59,16 @@ __all__ = [
     "Triplet",
     "Uniformity",
     "build_objective",
+    "fit",
+    "list_recipes",
     "measure",
+    "override",
     "parse_recipe",
     "processes",
     "read_recipe",
+    "resume",
     "to_toml",
     "train",
-    "train_recipe",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -91,17 +94,20 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Spread": "halation.training._spread",
             "Step": "halation.training._step",
             "Term": "halation.training._terms",
-            "TrainState": "halation.training._loop",
+            "TrainState": "halation.training._run",
             "TrainingStopped": "halation.training._collapse",
             "Triplet": "halation.training._terms",
             "Uniformity": "halation.training._terms",
             "build_objective": "halation.training._objective",
+            "fit": "halation.training._loop",
+            "list_recipes": "halation.training._recipe",
             "measure": "halation.training._validate",
+            "override": "halation.training._recipe",
             "parse_recipe": "halation.training._recipe",
             "processes": "halation.training._processes",
             "read_recipe": "halation.training._recipe",
+            "resume": "halation.training._train",
             "to_toml": "halation.training._recipe",
-            "train": "halation.training._loop",
-            "train_recipe": "halation.training._train",
+            "train": "halation.training._train",
         },
     )

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from halation._errors import InputError
-from halation._progress import Progress, silent
+from halation._progress import Log, Progress, no_log, silent
 from halation.data import Loader
 from halation.encoders import CCA, Network, PointHead, evaluating
-from halation.training._loop import Tell, TrainState, quiet
 from halation.training._processes import Processes
 from halation.training._recipe import CCAFit
-from halation.training._run import Run
+from halation.training._run import Run, TrainState
 from halation.training._validate import measure
 
 __all__ = ["fit_cca", "keep_untrained"]
@@ -61,16 +60,16 @@ def _inputs(side: Any, blocks: Iterable[Any], what: str, total: int, progress: P
 
 
 def keep_untrained(
-    network: Network, dev_loader: Loader, run: Run, here: Processes, *, began: float, tell: Tell = quiet
+    network: Network, dev_loader: Loader, run: Run, processes: Processes, *, started: float, log: Log = no_log
 ) -> TrainState:
     """Measure the network as it is, and write its weights and one line of metrics into the run.
 
-    began   when the work on the weights began, by `time.perf_counter`
+    started   when the work on the weights began, by `time.perf_counter`
     """
-    if here.first:
+    if processes.first:
         run.keep(network, {})
-        validation = measure(network.to(here.device), dev_loader).summary()
+        validation = measure(network.to(processes.device), dev_loader).summary()
         run.log(epoch=-1, train={}, dev=validation, selected=True)
         recall = f"{validation['R@1 i2t']:.1f}/{validation['R@1 t2i']:.1f}"
-        tell(f"no epochs  dev R@1 {recall}  rsum {validation['rsum']:.1f}")
-    return TrainState(seconds=time.perf_counter() - began)
+        log(f"no epochs  dev R@1 {recall}  rsum {validation['rsum']:.1f}")
+    return TrainState(seconds=time.perf_counter() - started)

@@ -47,14 +47,14 @@ class CollapseDetector:
             for (side, share), queries in zip(self.chance.items(), (truth.n_images, truth.n_captions), strict=True)
         }
 
-    def loss(self, parts: Mapping[str, float], step: int) -> None:
+    def check_loss(self, parts: Mapping[str, float], step: int) -> None:
         """Every term of the loss must be a number."""
         broken = [name for name, value in parts.items() if not math.isfinite(value)]
         if broken:
             seen = ", ".join(f"{name} = {parts[name]}" for name in broken)
             raise TrainingStopped(f"step {step}: {seen}; the run is stopped; what it saved before is intact. {_TRY}")
 
-    def validation(self, seen: ValidationStats, before: int) -> int:
+    def check_validation(self, seen: ValidationStats, before: int) -> int:
         """How many validations in a row look like a collapse, `before` of them until this one; three end the run.
 
         Recall no better than luck, and a sign that it will not get better: embeddings all alike, a triplet loss at its

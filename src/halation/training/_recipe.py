@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from halation._errors import InputError, one_of
 from halation._files import read_text
@@ -29,7 +31,7 @@ from halation.training._terms import (
     Uniformity,
 )
 
-__all__ = ["CCAFit", "Loss", "Recipe", "parse_recipe", "read_recipe", "to_toml"]
+__all__ = ["CCAFit", "Loss", "Recipe", "list_recipes", "override", "parse_recipe", "read_recipe", "to_toml"]
 
 
 @dataclass(frozen=True)
@@ -84,29 +86,65 @@ class Recipe(ModelConfig):
     train: Settings = field(default_factory=Settings)
 
 
-def read_recipe(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Recipe:
-    """A recipe file, or the name of one that comes with the package, with `section.key=value` settings on top."""
+def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Recipe:
+    """A recipe file, or the name of one that comes with the package, with `section.key=value` overrides on top."""
     source = Path(path)
     if not source.exists() and source.parent == Path() and not source.suffix:
         source = _packaged(source.name)
-    return parse_recipe(read_text(source), settings, source=str(path))
+    return parse_recipe(read_text(source), overrides, source=str(path))
 
 
-def _packaged(name: str) -> Path:
-    """The file of a recipe that comes with the package: inside it, or beside its sources."""
-    package = Path(__file__).parents[1]
-    folders = (package / "recipes", package.parents[1] / "recipes")
-    folder = next((folder for folder in folders if folder.is_dir()), package)
-    return folder / f"{one_of(name, sorted(path.stem for path in folder.glob('*.toml')), 'recipe')}.toml"
-
-
-def parse_recipe(text: str, settings: Iterable[str] = (), source: str = "recipe") -> Recipe:
+def parse_recipe(text: str, overrides: Iterable[str] = (), source: str = "recipe") -> Recipe:
     """A recipe from its text.
 
     >>> parse_recipe("[train]\\nepochs = 3", ["loss.daa.weight=5"]).loss.daa.weight
     5.0
     """
     document = parse_toml(text, source)
-    for setting in settings:
+    for setting in overrides:
         apply_setting(document, setting)
     return from_toml(Recipe, document, source)
+
+
+def override(recipe: Recipe, overrides: Mapping[str, Any] | Iterable[str] | None) -> Recipe:
+    """The recipe with some settings changed: {"train.epochs": 2}, or ["train.epochs=2"] as on the command line.
+
+    >>> override(Recipe(), {"train.epochs": 2}).train.epochs
+    2
+    """
+    if isinstance(overrides, Mapping):
+        overrides = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in overrides.items()]
+    settings = list(overrides or ())
+    return parse_recipe(to_toml(recipe), settings, recipe.name or "recipe") if settings else recipe
+
+
+def list_recipes() -> list[tuple[str, str]]:
+    """The recipes that come with the package: (name, one line of description), by name."""
+    return [(path.stem, _description(path)) for path in sorted(_packaged_folder().glob("*.toml"))]
+
+
+def _packaged(name: str) -> Path:
+    folder = _packaged_folder()
+    return folder / f"{one_of(name, sorted(path.stem for path in folder.glob('*.toml')), 'recipe')}.toml"
+
+
+def _packaged_folder() -> Path:
+    """The folder of the recipes that come with the package: inside it, or beside its sources."""
+    package = Path(__file__).parents[1]
+    folders = (package / "recipes", package.parents[1] / "recipes")
+    return next((folder for folder in folders if folder.is_dir()), package)
+
+
+def _description(path: Path) -> str:
+    """The first sentence of a recipe file's first comment, and whether DAA is added."""
+    text = read_text(path)
+    lines = text.split("\n")
+    start = next((n for n, line in enumerate(lines) if line.startswith("#")), len(lines))
+    comment = []
+    for line in lines[start:]:
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# ").strip())
+    sentence = " ".join(comment).partition(". ")[0].rstrip(".")
+    daa = parse_toml(text, str(path)).get("loss", {}).get("daa", {}).get("weight")
+    return f"{sentence}; with DAA" if daa else sentence

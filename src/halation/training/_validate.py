@@ -1,43 +1,100 @@
-"""Measure a model on a split: encode everything, score every pair, evaluate."""
+"""Validation: measure a model on the dev split, keep the best weights, stop a run that has collapsed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from halation._progress import Log
 from halation.data import Loader
 from halation.encoders import Encoded, Network, encode_split, evaluating
 from halation.evaluation import Report, evaluate
+from halation.training._board import Board
+from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, alike
+from halation.training._learner import Learner
+from halation.training._run import Run, TrainState, rounded
 
-__all__ = ["Validation", "measure"]
+__all__ = ["Validation", "Validator", "measure"]
+
+_RECALLS = ("R@1", "R@5", "R@10")
+_SIDES = ("i2t", "t2i")
 
 
-_QUICK = ("R@1", "R@5", "R@10", "ASP(tfidf)")
-
-
+@dataclass(frozen=True)
 class Validation:
-    """What a validation saw: the report, and the encoded images."""
+    """What a validation measured: the report, the encoded images, and the relevance that selects."""
 
-    def __init__(self, report: Report, images: Encoded) -> None:
-        self.report, self.images = report, images
+    report: Report
+    images: Encoded
+    relevance: str
 
     @property
-    def asp(self) -> float:
-        """ASP(tfidf), both directions added, at most 200."""
-        return sum(self.report.results(side)["ASP(tfidf)"] for side in ("i2t", "t2i"))
+    def asp(self) -> tuple[float, float]:
+        """ASP by the relevance that selects, in percent: i2t, t2i."""
+        i2t, t2i = (self.report.results(side)[f"ASP({self.relevance})"] for side in _SIDES)
+        return i2t, t2i
 
-    def better(self, select: str) -> float:
-        """The number a run is selected by."""
-        return self.report.rsum + (self.asp if select == "rsum+asp" else 0.0)
+    def selection(self, select: str) -> float:
+        """The number that the best epoch maximises: `rsum`, or `rsum+asp`."""
+        return self.report.rsum + (sum(self.asp) if select == "rsum+asp" else 0.0)
 
     def summary(self) -> dict[str, float]:
         """A few numbers for the log, in percent."""
-        values = {
-            f"{name} {side}": round(self.report.results(side)[name], 3) for side in ("i2t", "t2i") for name in _QUICK
-        }
+        names = _metrics(self.relevance)
+        values = {f"{name} {side}": round(self.report.results(side)[name], 3) for side in _SIDES for name in names}
         return values | {"rsum": round(self.report.rsum, 3)}
 
 
-def measure(network: Network, loader: Loader) -> Validation:
-    """R@1, 5, 10 and ASP(tfidf) of a split, without intervals."""
+def measure(network: Network, loader: Loader, relevance: str = "tfidf") -> Validation:
+    """R@1, 5, 10 and ASP of a split, without intervals; `relevance` is the one that selects."""
     images, captions = encode_split(network, loader)
     with evaluating(network):
         scores = network.all_scores(images, captions)
-    return Validation(evaluate(scores.numpy(), loader.dataset.truth, _QUICK, resamples=0), images)
+    report = evaluate(scores.numpy(), loader.dataset.truth, _metrics(relevance), resamples=0)
+    return Validation(report, images, relevance)
+
+
+def _metrics(relevance: str) -> list[str]:
+    return list(dict.fromkeys((*_RECALLS, "ASP(tfidf)", f"ASP({relevance})")))
+
+
+class Validator:
+    """Measures the averaged weights after each epoch, on the first process."""
+
+    def __init__(
+        self,
+        loader: Loader,
+        run: Run,
+        *,
+        select: str,
+        relevance: str,
+        detector: CollapseDetector,
+        board: Board,
+        log: Log,
+    ) -> None:
+        self.loader, self.run, self.select, self.relevance = loader, run, select, relevance
+        self.detector, self.board, self.log = detector, board, log
+
+    def __call__(self, learner: Learner, state: TrainState, losses: Mapping[str, float]) -> str | None:
+        """Measure, log and keep the weights if they are the best so far; why the run must stop, or None."""
+        with learner.averaged():  # the loss terms' learnt scalars, too
+            validation = measure(learner.objective.model, self.loader, self.relevance)
+            selection = validation.selection(self.select)
+            if selection > state.best:
+                state.best, state.best_epoch = selection, state.epoch
+                self.run.keep(learner.objective.model, learner.objective.learnt())
+        summary, is_best = validation.summary(), state.best_epoch == state.epoch
+        self.run.log(epoch=state.epoch, train=rounded(losses), dev=summary, selected=is_best)
+        self.board.add("dev", summary, learner.updates)
+        self.log(
+            f"epoch {state.epoch + 1:3d}  loss {losses['loss']:8.4f}  "
+            f"dev R@1 {summary['R@1 i2t']:.1f}/{summary['R@1 t2i']:.1f}  rsum {summary['rsum']:.1f}  "
+            f"ASP {validation.asp[0]:.1f}/{validation.asp[1]:.1f}{'  *' if is_best else ''}"
+        )
+        recall = {side: summary[f"R@10 {side}"] / 100 for side in _SIDES}
+        stats = ValidationStats(state.epoch, recall, alike(validation.images), losses, state.last_loss)
+        try:
+            state.at_chance = self.detector.check_validation(stats, state.at_chance)
+        except TrainingStopped as stopped:
+            return str(stopped)
+        return None

@@ -143,23 +143,40 @@ def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
 
 
 def _suggestion(root: type, name: str) -> str:
-    known = list(_keys(root))
-    prefix, _, key = name.rpartition(".")
-    prefix = f"{prefix}." if prefix else ""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    nearest = nearest or [other for other in known if other.rsplit(".", 1)[-1] == key][:1]
-    siblings = [other for other in known if other.startswith(prefix) and "." not in other[len(prefix) :]]
-    return f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(siblings) or 'none'}"
+    """The keys and sections that were probably meant: of the same section, else of any; else what the section has."""
+    known = list(_names(root))
+    section, _, key = name.rpartition(".")
+    siblings = [other for other in known if other.rpartition(".")[0] == section]
+    likely = _nearest(key, siblings) or [other for other in known if other.rpartition(".")[2] == key]
+    likely = likely or _nearest(key, known, cutoff=0.8)
+    if likely:
+        *first, last = likely[:3]
+        return f"did you mean {', '.join(first)}{' or ' if first else ''}{last}?"
+    return f"there are {', '.join(siblings) or 'none'}"
 
 
-def _keys(kind: type, prefix: str = "") -> Iterator[str]:
+def _nearest(key: str, names: list[str], cutoff: float = 0.6) -> list[str]:
+    """The names whose last part is `key` misspelt, shortened (dim, lr) or written out (dimension, learning_rate)."""
+    by_key = {name: name.rpartition(".")[2] for name in reversed(names)}
+    close = difflib.get_close_matches(key.lower(), set(by_key.values()), n=1, cutoff=cutoff)
+    if not close:
+        initials = "".join(word[:1] for word in key.lower().split("_"))
+        close = [
+            other
+            for other in by_key.values()
+            if other == initials or (min(len(other), len(key)) > 2 and (key.startswith(other) or other.startswith(key)))
+        ][:1]
+    return [name for name in names if close and by_key[name] == close[0]]
+
+
+def _names(kind: type, prefix: str = "") -> Iterator[str]:
+    """Every key and every section, with its path."""
     hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):
         name = f"{prefix}{field.name}"
+        yield name
         if dataclasses.is_dataclass(hints[field.name]):
-            yield from _keys(hints[field.name], f"{name}.")
-        else:
-            yield name
+            yield from _names(hints[field.name], f"{name}.")
 
 
 def _write(values: Mapping[str, Any], prefix: str, lines: list[str]) -> None:

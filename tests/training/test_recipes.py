@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from halation._errors import InputError
-from halation.training import Recipe, parse_recipe, read_recipe, to_toml
+from halation.training import Recipe, list_recipes, override, parse_recipe, read_recipe, to_toml
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -54,6 +54,48 @@ def test_a_wrong_setting_names_itself_and_the_remedy(setting: str, message: str)
     with pytest.raises(InputError) as error:
         parse_recipe("", [setting])
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("loss.dda.weight", "there is no loss.dda; did you mean loss.daa?"),
+        ("loss.info_nce.weight", "did you mean loss.infonce?"),
+        ("loss.daa.temprature", "did you mean loss.daa.temperature?"),
+        ("trian.epochs", "there is no trian; did you mean train?"),
+        ("train.batchsize", "did you mean train.batch_size?"),
+        ("train.learning_rate", "did you mean train.lr?"),
+        ("train.warm_up", "did you mean train.warmup?"),
+        ("model.dimension", "did you mean model.dim?"),
+        ("text.backbon", "did you mean text.backbone?"),
+        ("seed", "did you mean train.seed?"),
+        ("epoch", "did you mean train.epochs?"),
+        ("dropout", "did you mean text.dropout or model.dropout?"),
+        ("loss.weight", "did you mean loss.infonce.weight, loss.sigmoid.weight or loss.triplet.weight?"),
+        ("loss.pcme.weight", "there are loss.infonce, loss.sigmoid, loss.triplet, "),
+        ("data.zzz", "there are data.features, data.captions, data.train, data.dev, data.dev_images"),
+    ],
+)
+def test_a_misspelt_key_gets_the_nearest_sensible_one(typed: str, meant: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_recipe("", [f"{typed}=1"])
+    assert meant in str(error.value)
+
+
+def test_every_packaged_recipe_is_listed_with_one_line() -> None:
+    listed = dict(list_recipes())
+    assert list(listed) == [path.stem for path in RECIPES]
+    assert all(10 < len(line) < 200 and "\n" not in line for line in listed.values()), listed
+    assert listed["coco_pcme"] == "PCME (Chun et al., CVPR 2021)"
+    assert listed["coco_pcme_daa"] == "PCME (Chun et al., CVPR 2021); with DAA"
+
+
+def test_a_recipe_is_overridden_by_values_or_by_texts() -> None:
+    changed = override(Recipe(name="mine"), {"train.epochs": 2, "loss.daa.relevance": "cider", "image.local": False})
+    assert (changed.train.epochs, changed.loss.daa.relevance, changed.image.local) == (2, "cider", False)
+    assert override(Recipe(name="mine"), ["train.epochs=2", "loss.daa.relevance=cider", "image.local=false"]) == changed
+    with pytest.raises(InputError, match=r"mine.*train\.epochs is '2'; it must be a whole number"):
+        override(Recipe(name="mine"), {"train.epochs": "2"})
 
 
 def test_only_the_point_head_can_keep_the_backbones_vectors() -> None:

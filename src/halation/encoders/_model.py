@@ -18,7 +18,7 @@ from halation._arrays import Array, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation._tensors import load_tensors
-from halation.data import Dataset, Features, read_picture
+from halation.data import Dataset, FeatureOrigin, Features, Projection, check_origin, read_picture
 from halation.encoders._build import build_network
 from halation.encoders._config import ModelConfig
 from halation.encoders._device import current_device
@@ -126,8 +126,24 @@ class Model:
         return scores
 
     def open_dataset(self, folder: str | os.PathLike[str], split: str) -> Dataset:
-        """A split of data, with the features this model reads."""
-        return open_split(self.config, folder, split)
+        """A split of data, with the features this model reads.
+
+        Stored features that were made in another way than those of training are refused: their numbers mean something
+        else.
+        """
+        dataset = open_split(self.config, folder, split)
+        if dataset.features is not None:
+            check_origin(dataset.features, self.feature_origin, data=folder, run=self.folder)
+        return dataset
+
+    @cached_property
+    def feature_origin(self) -> FeatureOrigin:
+        """What made the features this model was trained on, as far as the run knows."""
+        about = read_about(self.folder)
+        if isinstance(about.get("feature_origin"), dict):
+            return FeatureOrigin.from_dict(about["feature_origin"])
+        kept = self.folder / Projection.FILE  # runs of 0.1 keep the projection, and nothing else
+        return FeatureOrigin(projection=Projection.load(kept).digest) if kept.is_file() else FeatureOrigin()
 
     def preprocess(self, picture: Image.Image) -> Tensor:
         """A picture → pixels (3, H, W), as the image backbone takes them."""

@@ -30,7 +30,17 @@ _WEIGHTS, _CONFIG, _VOCABULARY, _CALIBRATION = (
     "calibration.json",
 )
 _ALIKE = (_WEIGHTS, _VOCABULARY, Projection.FILE, "report.json")  # copied as they are, where a run has them
-_TOLD = ("recipe", "seed", "data", "feature_dims", "versions", "state", "best_epoch", "epochs")  # of run.json
+_TOLD = (
+    "recipe",
+    "seed",
+    "data",
+    "feature_dims",
+    "feature_origin",
+    "versions",
+    "state",
+    "best_epoch",
+    "epochs",
+)  # of run.json
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
 

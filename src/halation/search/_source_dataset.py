@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from halation._errors import InputError
-from halation.data import Dataset, FeatureStore, open_dataset, recognise
+from halation.data import Dataset, FeatureStore, check_origin, open_dataset, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
 from halation.search._entries import Entry, PictureLocation, Source, plain, stamp_of, stamp_of_file
@@ -63,6 +63,8 @@ def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]
         return open_dataset(folder, split), []
     try:
         dataset = open_dataset(folder, split, features=features)
+        if dataset.features is not None:
+            check_origin(dataset.features, model.feature_origin, data=folder, run=model.folder)
     except InputError as error:
         dataset = open_dataset(folder, split)
         if dataset.photos is None:

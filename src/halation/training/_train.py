@@ -11,7 +11,7 @@ from typing import Any
 
 from halation._errors import InputError
 from halation._progress import Log, Progress, no_log, silent
-from halation.data import Dataset, Projection
+from halation.data import Dataset, FeatureOrigin, Projection, check_origin
 from halation.encoders import RunFiles, Vocabulary, build_network, load, loader_for, open_split
 from halation.evaluation import evaluate
 from halation.training._closed_form import fit_cca, keep_untrained
@@ -109,6 +109,9 @@ def _go_on(run: Run, recipe: Recipe, data: Path, group: Processes, progress: Pro
 
 def _train(run: Run, recipe: Recipe, data: Path, group: Processes, progress: Progress, log: Log) -> TrainState:
     train_set = open_split(recipe, data, recipe.data.train)
+    began_on = run.about().get("feature_origin")
+    if train_set.features is not None and began_on is not None:
+        check_origin(train_set.features, FeatureOrigin.from_dict(began_on), data=data, run=run.folder)
     dev_set = _validation_part(recipe, open_split(recipe, data, recipe.data.dev))
     vocabulary = Vocabulary.build(train_set.captions, min_count=recipe.text.min_count)
     network = build_network(
@@ -159,6 +162,7 @@ def _facts(recipe: Recipe, dataset: Dataset, data: Path, group: Processes) -> di
         "data_folder": str(data.resolve()),
         "processes": group.world,
         "feature_dims": _feature_dims(dataset),
+        "feature_origin": None if dataset.features is None else dataset.features.origin.as_dict(),
     }
 
 

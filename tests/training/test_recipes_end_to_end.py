@@ -174,18 +174,20 @@ class TestWhatAFailedRunLeaves:
 
     def test_a_stopped_run_without_weights_makes_room_for_the_next_try(self, world: World, tmp_path: Path) -> None:
         run, data = tmp_path / "run", world.data("coco_sgr")
-        Run(run).begin({}, resume=False)
-        Run(run).finish("stopped", problem="loss = nan")
-        train(world.recipe("coco_sgr", "train.epochs=1"), data, run)
+        recipe = world.recipe("coco_sgr", "train.epochs=1")
+        Run(run).begin(recipe, {})
+        Run(run).note(state="stopped", problem="loss = nan")
+        train(recipe, data, run)
         assert Run(run).about()["state"] == "finished" and "problem" not in Run(run).about()
 
     def test_a_run_killed_before_its_recipe_was_written_makes_room_too(self, world: World, tmp_path: Path) -> None:
-        Run(tmp_path / "run").begin({}, resume=False)
-        train(world.recipe("coco_sgr", "train.epochs=1"), world.data("coco_sgr"), tmp_path / "run")
+        recipe = world.recipe("coco_sgr", "train.epochs=1")
+        Run(tmp_path / "run").begin(recipe, {})
+        (tmp_path / "run" / "config.toml").unlink()
+        train(recipe, world.data("coco_sgr"), tmp_path / "run")
 
     def test_a_run_in_its_first_epoch_is_not_taken_for_a_dead_one(self, world: World, tmp_path: Path) -> None:
-        Run(tmp_path / "run").begin({}, resume=False)
-        (tmp_path / "run" / "config.toml").write_text("")
+        Run(tmp_path / "run").begin(world.recipe("coco_sgr"), {})
         with pytest.raises(InputError, match="holds a run already"):
             train(world.recipe("coco_sgr"), tmp_path / "no data", tmp_path / "run")
 

@@ -65,7 +65,7 @@ def test_a_picture_finds_captions_or_its_like(world: Path, capsys: pytest.Captur
     picture = world / "data" / "images" / "p3.jpg"
     assert halation("search", world / "idx", "--image", picture, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["found"] == "captions" and answer["query"] == str(picture) and len(answer["hits"]) == 10
+    assert answer["side"] == "captions" and answer["query"] == str(picture) and len(answer["hits"]) == 10
     assert halation("search", world / "idx", "--image", picture, "--want", "images", "-k", 1, "--json") == 0
     assert json.loads(capsys.readouterr().out)["hits"][0]["id"] == "p3.jpg"
 

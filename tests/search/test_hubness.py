@@ -79,9 +79,9 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
     answer = trusted.text(QUERIES[0], k=4)
     own = [hit.score for hit in answer.hits]
     assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(own, 4).tolist())
-    assert answer.nothing == fitted.nothing_matches(sorted(own, reverse=True), 4, answer.uncertainty)
+    assert answer.nothing_matches == fitted.nothing_matches(sorted(own, reverse=True), 4, answer.uncertainty)
     said = [note for note in answer.notes if "hubs are corrected in the order alone: probabilities" in note]
-    assert answer.within is None and len(said) == (not answer.nothing)
+    assert answer.within is None and len(said) == (not answer.nothing_matches)
 
 
 def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() -> None:
@@ -90,7 +90,7 @@ def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() 
     turned = [*scores[3:], *scores[:3]]
     fell = judged(calibrator, scores.tolist(), 40, 0.3, 10)
     stood = judged(calibrator, turned, 40, 0.3, 10, reordered=True)
-    assert stood.nothing == fell.nothing and stood.within is None
+    assert stood.nothing_matches == fell.nothing_matches and stood.within is None
     assert stood.probabilities[:21] == pytest.approx(fell.probabilities[3:24], abs=1e-12)
 
 
@@ -103,7 +103,7 @@ def test_the_command_takes_it_and_its_mistakes_are_said(embedded: Path, capsys: 
     assert not halation("index", embedded / "emb", "-o", out, "--hubness", "dual-softmax")
     assert json.loads((out / "search.json").read_text())["sides"]["captions"]["hubness"] == "dual_softmax"
     alone = halation("index", embedded / "pictures", "-o", embedded / "none", "--hubness", "csls")
-    assert "hubness is measured on captions, and" in alone and "--queries" in alone
+    assert "hubness is measured on captions;" in alone and "--queries" in alone
     assert not halation(
         "index", embedded / "pictures", "-o", out, "--hubness", "csls", "--queries", embedded / "queries"
     )

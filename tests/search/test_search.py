@@ -70,7 +70,7 @@ class TestAnswers:
         question = model.network.captions(model.network.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
         scores = model.network.scores(images, question)[:, 0]
         answer = search.text(query, k=16)
-        assert answer.found == "images" and answer.query == query
+        assert answer.side == "images" and answer.query == query
         best = scores.argsort(descending=True)
         assert torch.allclose(torch.tensor([hit.score for hit in answer.hits]), scores[best], atol=1e-4)
         assert set(ids(answer)) == set(names) and ids(answer)[0] == names[int(best[0])]
@@ -83,14 +83,14 @@ class TestAnswers:
     def test_a_picture_finds_captions_and_its_like(self, search: Search, run: Path, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p3.jpg")
         like = search.image(picture, k=4, want="images", name="p3.jpg")
-        assert (like.found, like.query, ids(like)[0]) == ("images", "p3.jpg", "p3.jpg")
+        assert (like.side, like.query, ids(like)[0]) == ("images", "p3.jpg", "p3.jpg")
         assert like.hits[0].score == pytest.approx(0, abs=1e-4)  # minus the squared distance to itself
         search.warm()
         said = search.image(picture, k=5)
         names, captions = encoded(run, flickr)[2:]
         image = encoded(run, flickr)[1][3:4]
         best = load(run).network.scores(image, captions)[0].argsort(descending=True)
-        assert said.found == "captions" and ids(said)[0] == names[int(best[0])]
+        assert said.side == "captions" and ids(said)[0] == names[int(best[0])]
         assert said.hits[0].captions == search.item(ids(said)[0]).captions and said.hits[0].path is None
 
     def test_without_the_other_side_words_find_words(self, run: Path, flickr: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ class TestAnswers:
         embed(run, tmp_path / "words.txt", tmp_path / "emb")
         found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
         answer = found.text("the green cat", k=2)
-        assert (answer.found, ids(answer)[0]) == ("captions", "words.txt:3")
+        assert (answer.side, ids(answer)[0]) == ("captions", "words.txt:3")
         assert found.image(read_picture(flickr / "images" / "p0.jpg"), want="captions").hits
         with pytest.raises(InputError, match="this index holds captions, no images; embed images too"):
             found.text("a dog", want="images")
@@ -111,7 +111,7 @@ class TestAnswers:
         found = open_search(own)
         found.indexes["images"].remove(found.indexes["images"].ids)
         answer = found.text("a dog")
-        assert answer.hits == [] and answer.nothing and answer.notes == ["the index is empty"]
+        assert answer.hits == [] and answer.nothing_matches and answer.notes == ["the index is empty"]
 
     def test_a_part_of_the_ids_is_made_without_the_others(
         self, search: Search, monkeypatch: pytest.MonkeyPatch
@@ -189,7 +189,7 @@ class TestQueries:
     def test_words_the_model_does_not_know_are_said(self, search: Search, query: str) -> None:
         answer = search.text(query)
         assert "the model knows none of these words" in answer.notes[0] and len(answer.hits) == 10
-        assert answer.nothing and answer.hits[0].probability is None
+        assert answer.nothing_matches and answer.hits[0].probability is None
 
     def test_unknown_words_among_known_ones_are_named(self, search: Search) -> None:
         assert search.text("a red zebra").notes == ["words the model does not know: zebra"]
@@ -248,7 +248,7 @@ class TestTrust:
         answer = trusted.text("a red dog", k=2)
         for hit in answer.hits:
             assert hit.probability == pytest.approx(1 / (1 + np.exp(-2 * hit.score - 1)), rel=1e-5)
-        assert answer.ambiguity == "broad" and not answer.nothing and not answer.notes
+        assert answer.ambiguity == "broad" and not answer.nothing_matches and not answer.notes
 
     def test_nothing_matches_looks_at_as_many_as_it_was_fitted_on(self, trusted: Search) -> None:
         mean = float(np.mean([hit.score for hit in trusted.text("a red dog", k=3).hits]))
@@ -256,7 +256,7 @@ class TestTrust:
             asked = replace(trusted, calibrators=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
             for k in (1, 2, 10):  # whatever is shown
                 answer = asked.text("a red dog", k=k)
-                assert answer.nothing == nothing and len(answer.hits) == k
+                assert answer.nothing_matches == nothing and len(answer.hits) == k
 
     def test_there_is_no_probability_below_the_rank_it_was_fitted_on(self, trusted: Search) -> None:
         answer = trusted.text("a red dog", k=14)
@@ -266,14 +266,14 @@ class TestTrust:
 
     def test_the_answer_says_how_many_hold_a_match(self, trusted: Search, flickr: Path) -> None:
         answer = trusted.text("a red dog", k=5)
-        assert (answer.within, answer.held) == (2, 0.9)
+        assert (answer.within, answer.coverage) == (2, 0.9)
         assert answer.promise == answer.to_dict()["promise"] and "among the first 2 (holds for 90 %" in str(
             answer.promise
         )
         picture = read_picture(flickr / "images" / "p0.jpg")
         for other in (trusted.image(picture, want="images"), trusted.image(picture, want="captions")):
-            assert other.within is None is other.held and other.promise is None
-        assert replace(answer, nothing=True).promise is None
+            assert other.within is None is other.coverage and other.promise is None
+        assert replace(answer, nothing_matches=True).promise is None
 
     def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
         dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
@@ -285,14 +285,14 @@ class TestTrust:
     def test_of_words_it_does_not_know_it_says_that_alone(self, trusted: Search) -> None:
         dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
         answer = dumb.text("zzzzz", k=14)
-        assert answer.nothing and answer.ambiguity is None is answer.within
+        assert answer.nothing_matches and answer.ambiguity is None is answer.within
         assert {hit.probability for hit in answer.hits} == {None}
         assert len(answer.notes) == 1 and "knows none of these words" in answer.notes[0]
 
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
         like = trusted.image(picture, want="images")
-        assert like.hits[0].probability is None and not like.nothing and not like.notes
+        assert like.hits[0].probability is None and not like.nothing_matches and not like.notes
         said = trusted.image(picture, want="captions")
         assert said.hits[0].probability is not None and said.ambiguity is None
         assert said.notes == ["far from the gallery of the fit", "no guarantee here"]
@@ -311,7 +311,7 @@ def test_a_calibration_of_another_model_is_left_out_and_said(
     search = open_search(index)
     answer = search.text("a dog", k=3)
     words = "another model" if change == "fingerprint" else "version 1, not 2"
-    assert not search.about["calibrated"] and answer.hits[0].probability is None and not answer.nothing
+    assert not search.about["calibrated"] and answer.hits[0].probability is None and not answer.nothing_matches
     assert answer.notes == search.about["notes"] and words in answer.notes[0]
     assert "run halation calibrate again" in answer.notes[0] and str(tmp_path) not in answer.notes[0]
     assert not search.like(search.items[0]).notes  # where there never are any

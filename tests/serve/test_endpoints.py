@@ -18,8 +18,8 @@ from serving import Client, WordSearch, png
 
 
 def test_how_many_hold_a_match_goes_over_the_wire() -> None:
-    said = answer_schema(Answer("a dog", within=3, held=0.9))
-    assert (said.within, said.held) == (3, 0.9) and "among the first 3" in str(said.promise)
+    said = answer_schema(Answer("a dog", within=3, coverage=0.9))
+    assert (said.within, said.coverage) == (3, 0.9) and "among the first 3" in str(said.promise)
 
 
 def test_words_find_what_the_search_finds(client: Client, search: WordSearch) -> None:
@@ -30,22 +30,22 @@ def test_words_find_what_the_search_finds(client: Client, search: WordSearch) ->
     assert [hit["id"] for hit in said["hits"]] == [hit.id for hit in answer.hits]
     assert [hit["probability"] for hit in said["hits"]] == [hit.probability for hit in answer.hits]
     assert [hit["captions"] for hit in said["hits"]] == [hit.captions for hit in answer.hits]
-    assert (said["nothing"], said["ambiguity"], said["found"]) == (False, answer.ambiguity, "images")
+    assert (said["nothing_matches"], said["ambiguity"], said["side"]) == (False, answer.ambiguity, "images")
     assert said["encode_ms"] > 0 and said["search_ms"] > 0
 
 
 def test_words_true_of_nothing_are_said_to_match_nothing(client: Client) -> None:
     said = client().post("/search", json={"text": "elephants on bicycles", "k": 3}).json()
-    assert said["nothing"] is True and len(said["hits"]) == 3
+    assert said["nothing_matches"] is True and len(said["hits"]) == 3
 
 
 def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSearch) -> None:
     name = search.items[4]
     file = (search.folder / name).read_bytes()
     alike = client().post("/search/image", files={"image": (name, file)}, data={"k": 3, "want": "images"}).json()
-    assert alike["hits"][0]["id"] == name and alike["found"] == "images" and len(alike["hits"]) == 3
+    assert alike["hits"][0]["id"] == name and alike["side"] == "images" and len(alike["hits"]) == 3
     described = client().post("/search/image", files={"image": (name, file)}, data={"k": 2}).json()
-    assert described["found"] == "captions" and described["hits"][0]["captions"] == [search.captions[name][0]]
+    assert described["side"] == "captions" and described["hits"][0]["captions"] == [search.captions[name][0]]
     assert described["hits"][0]["image"] is None
 
 
@@ -62,7 +62,7 @@ def test_what_is_like_an_item_needs_no_upload(client: Client, search: WordSearch
     name, one = search.items[9], client()
     alike = one.get(f"/items/{name}/alike?k=4&want=images").json()
     assert [hit["id"] for hit in alike["hits"]] == [hit.id for hit in search.like(name, 4, "images").hits]
-    assert one.get(f"/items/{name}/alike").json()["found"] == "captions"
+    assert one.get(f"/items/{name}/alike").json()["side"] == "captions"
     assert one.get("/items/nobody/alike").status_code == 404
     assert one.get(f"/items/{name}/alike?k=101").status_code == 422
 

@@ -79,7 +79,7 @@ def test_http_gives_what_python_gives(served: Served, search: Search, world: Pat
             answer = search.text(query, 7, want)
             assert [hit["id"] for hit in said["hits"]] == [hit.id for hit in answer.hits]
             assert [hit["score"] for hit in said["hits"]] == pytest.approx([hit.score for hit in answer.hits], abs=1e-5)
-            assert (said["found"], said["notes"]) == (answer.found, answer.notes)
+            assert (said["side"], said["notes"]) == (answer.side, answer.notes)
     item = search.items[3]
     content = search.picture_bytes(item)
     assert content is not None

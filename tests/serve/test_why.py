@@ -157,6 +157,8 @@ def test_fewer_explanations_than_searches_are_taken_of_one_client() -> None:
 def test_an_explanation_that_nobody_waits_for_is_not_finished(
     client: Client, real: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    web = client(real, timeout=0.6)
+    client(real).post("/explain", json={"text": "dog", "id": "p01.png"})  # loads what loads on first use
     looks, scores = list[int](), Explainer._scores
 
     def slowly(self: Explainer, images: Any, texts: Any) -> Any:
@@ -165,7 +167,6 @@ def test_an_explanation_that_nobody_waits_for_is_not_finished(
         return scores(self, images, texts)
 
     monkeypatch.setattr(Explainer, "_scores", slowly)
-    web = client(real, timeout=0.6)
     answer = web.post("/explain", json={"text": "dog " * 48, "id": "p01.png"})
     assert answer.status_code == 504
     until = time.perf_counter() + 20

@@ -128,12 +128,12 @@ def search(
         print(json.dumps(answer.to_dict(), ensure_ascii=False, indent=2))
         return
     _show(answer)
-    if not found.about["calibrated"] and answer.found != ("images" if image else "captions"):
+    if not found.about["calibrated"] and answer.side != ("images" if image else "captions"):
         print(f"for match probabilities: halation calibrate {found.about['run']} --data DATA", file=sys.stderr)
 
 
 def _show(answer: Answer) -> None:
-    if answer.nothing:
+    if answer.nothing_matches:
         print("nothing here matches" + ("; the nearest:" if answer.hits else ""))
     names = [str(hit.path) if hit.path else hit.id for hit in answer.hits]
     wide = max(map(len, names), default=0)
@@ -142,7 +142,7 @@ def _show(answer: Answer) -> None:
         shown = said if len(said) <= _WIDTH else f"{said[: _WIDTH - 1]}…"
         print(f"{place:>3}  {_sure(hit)}  {name.ljust(wide)}  {shown}".rstrip())
     times = (
-        f"{len(answer.hits)} {answer.found}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
+        f"{len(answer.hits)} {answer.side}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
     )
     broad = f"{'an' if answer.ambiguity == 'ordinary' else 'a'} {answer.ambiguity} query; " if answer.ambiguity else ""
     print(f"\n{broad}{times}")

@@ -66,14 +66,14 @@ class Hit:
 class Answer:
     """What was found, and how far to trust it.
 
-    query         the words, or the picture's name
-    found         "images" or "captions": what the hits are
-    nothing       True if even the best hit is below the abstention threshold: nothing here matches
-    ambiguity     "specific", "ordinary" or "broad", by the query's uncertainty; None where nothing was calibrated
-    uncertainty   geometric mean of σ of the query; None for models without one
-    notes         what a person should know: words that were cut off, pictures that are gone, …
-    within        if anything here matches, a match is among so many of the best with the probability `held`; None where
-                  that is not known: not calibrated, more than were looked at, or a bigger gallery than was fitted
+    query            the words, or the picture's name
+    side             "images" or "captions": what the hits are
+    nothing_matches  True if even the best hit is below the abstention threshold
+    ambiguity        "specific", "ordinary" or "broad", by the query's uncertainty; None where nothing was calibrated
+    uncertainty      geometric mean of σ of the query; None for models without one
+    notes            what you should know: words that were cut off, pictures that are gone, …
+    within           if anything here matches, a match is among this many of the best with the probability `coverage`;
+                     None where that is not known: not calibrated, or a larger gallery than was fitted
 
     >>> Answer("two dogs", [Hit("a.jpg", -0.5, 0.9)]).to_dict()["hits"][0]["probability"]
     0.9
@@ -81,27 +81,27 @@ class Answer:
 
     query: str
     hits: list[Hit] = field(default_factory=list)
-    nothing: bool = False
+    nothing_matches: bool = False
     ambiguity: Literal["specific", "ordinary", "broad"] | None = None
     uncertainty: float | None = None
     encode_ms: float = 0.0
     search_ms: float = 0.0
     notes: list[str] = field(default_factory=list)
-    found: Side = "images"
+    side: Side = "images"
     within: int | None = None
-    held: float | None = None
+    coverage: float | None = None
 
     @property
     def promise(self) -> str | None:
         """What `within` says, in words.
 
-        >>> Answer("two dogs", within=7, held=0.9).promise
+        >>> Answer("two dogs", within=7, coverage=0.9).promise
         'if anything here matches, a match is among the first 7 (holds for 90 % of queries)'
         """
-        if self.within is None or self.held is None or self.nothing:
+        if self.within is None or self.coverage is None or self.nothing_matches:
             return None
         among = "the first" if self.within == 1 else f"among the first {self.within:,}"
-        return f"if anything here matches, a match is {among} (holds for {100 * self.held:g} % of queries)"
+        return f"if anything here matches, a match is {among} (holds for {100 * self.coverage:g} % of queries)"
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for JSON."""

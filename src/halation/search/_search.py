@@ -63,7 +63,7 @@ class Search:
             self, calibrators=None, about={**self.about, "notes": []}
         )  # nothing was fitted on such words
         answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
-        return replace(answer, nothing=True)
+        return replace(answer, nothing_matches=True)
 
     def image(
         self, picture: str | os.PathLike[str] | Image.Image, k: int = 10, want: str = "auto", name: str = "image"
@@ -160,15 +160,15 @@ class Search:
         return Answer(
             query,
             hits,
-            said.nothing,
+            said.nothing_matches,
             self._ambiguity(asked, uncertainty),
             uncertainty,
             encode_ms=1000 * (encoded_at - start),
             search_ms=1000 * (done - encoded_at),
             notes=[*notes, *said.notes, *more],
-            found=side,
+            side=side,
             within=said.within,
-            held=said.held,
+            coverage=said.coverage,
         )
 
     def _hits(

@@ -21,9 +21,9 @@ class Verdict:
     """Probabilities in the order of the scores, None below the rank they were fitted on; notes in words."""
 
     probabilities: list[float | None]
-    nothing: bool = False
+    nothing_matches: bool = False
     within: int | None = None
-    held: float | None = None
+    coverage: float | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -42,7 +42,7 @@ def judged(
                 their own order, so that is how they are judged; what speaks of "the first so many" is left out
     """
     if calibrator is None or not scores:
-        return Verdict([None] * len(scores), nothing=not scores)
+        return Verdict([None] * len(scores), nothing_matches=not scores)
     best_first = sorted(scores, reverse=True)
     fitted = [float(p) for p in calibrator.probability(scores, gallery)[: calibrator.top]]
     nothing = calibrator.nothing_matches(best_first, gallery, uncertainty)

@@ -202,7 +202,7 @@ class Service:
         answer = await self.search_pool.run(self.index.run, query, gone=_disconnected(request))
         self.metrics.encode.labels(kind).observe(answer.encode_ms / 1000)
         self.metrics.search.labels(kind).observe(answer.search_ms / 1000)
-        if answer.nothing:
+        if answer.nothing_matches:
             self.metrics.nothing.inc()
         return _json(answer_schema(answer))
 

@@ -89,16 +89,16 @@ class Answer(BaseModel):
     """The hits of a query, best first, and how far to trust them."""
 
     query: str
-    found: Literal["images", "captions"] = Field(description="What the hits are.")
+    side: Literal["images", "captions"] = Field(description="What the hits are.")
     hits: list[Hit]
-    nothing: bool = Field(description="True: even the best hit is too far away to be called a match.")
+    nothing_matches: bool = Field(description="True: even the best hit is too far away to be called a match.")
     ambiguity: Literal["specific", "ordinary", "broad"] | None = Field(description="How much the query can mean.")
     uncertainty: float | None
     encode_ms: float
     search_ms: float
     notes: list[str] = Field(description="What you should know: words cut off, pictures gone.")
     within: int | None = Field(description="If anything matches, a match is among this many of the best hits.")
-    held: float | None = Field(description="The share of queries that `within` holds for.")
+    coverage: float | None = Field(description="The share of queries that `within` holds for.")
     promise: str | None = Field(description="What `within` says, in words.")
 
 
@@ -221,10 +221,10 @@ class Explanation(BaseModel):
 def answer_schema(answer: search.Answer) -> Answer:
     """An answer as JSON gives it, without the paths of files on the server."""
     return Answer(
-        query=answer.query, found=answer.found, hits=[_hit(hit, answer.found == "images") for hit in answer.hits],
-        nothing=answer.nothing, ambiguity=answer.ambiguity, uncertainty=answer.uncertainty,
+        query=answer.query, side=answer.side, hits=[_hit(hit, answer.side == "images") for hit in answer.hits],
+        nothing_matches=answer.nothing_matches, ambiguity=answer.ambiguity, uncertainty=answer.uncertainty,
         encode_ms=answer.encode_ms, search_ms=answer.search_ms, notes=answer.notes,
-        within=answer.within, held=answer.held, promise=answer.promise,
+        within=answer.within, coverage=answer.coverage, promise=answer.promise,
     )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ async function showHome() {
 async function showText(what, signal) {
   const answer = await api.byText(what.text, Math.min(what.k, about.max_k), signal);
   return () => {
-    const top = answer.nothing ? view.nothing(answer, what.text) : view.summary(answer, "query", about.calibrated, facts(answer));
+    const top = answer.nothing_matches ? view.nothing(answer, what.text) : view.summary(answer, "query", about.calibrated, facts(answer));
     const open = (all, at) => detail.open(all, at, what.text);
     show(top, view.notes(answer), view.hits(answer, open), more(answer));
     $("announcer").textContent = view.spoken(answer, "query");
@@ -107,25 +107,25 @@ async function showImage(what, signal) {
   for (const answer of answers) answer.hits = answer.hits.filter((hit) => hit.id !== what.like);
   const titles = { captions: "Captions that fit it", images: "Pictures like it" };
   const section = (answer) => [
-    view.divider(titles[answer.found], facts(answer)),
-    answer.nothing && view.nothing(answer, what.name),
+    view.divider(titles[answer.side], facts(answer)),
+    answer.nothing_matches && view.nothing(answer, what.name),
     view.notes(answer),
     view.hits(answer, detail.open),
-    answer.found === "images" && more(answer),
+    answer.side === "images" && more(answer),
   ];
   return () => {
-    const top = answers.length && !answers[0].nothing ? view.summary(answers[0], "picture", about.calibrated) : null;
+    const top = answers.length && !answers[0].nothing_matches ? view.summary(answers[0], "picture", about.calibrated) : null;
     show(top, ...answers.flatMap(section));
     $("announcer").textContent = answers.map((answer) => view.spoken(answer, "picture")).join(" ");
   };
 }
 
 const megabytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MB`;
-const facts = (answer) => view.facts(answer, about[answer.found]);
+const facts = (answer) => view.facts(answer, about[answer.side]);
 const show = (...elements) => results.replaceChildren(...elements.filter(Boolean));
 
 function more(answer) {
-  if (answer.hits.length < asked.k || asked.k >= Math.min(about.max_k, about[answer.found])) return null;
+  if (answer.hits.length < asked.k || asked.k >= Math.min(about.max_k, about[answer.side])) return null;
   const follow = async () => {
     const place = answer.hits.length;
     asked = { ...asked, k: asked.k + PAGE };

@@ -82,14 +82,14 @@ function line(hit) {
 }
 
 export function hits(answer, open) {
-  if (answer.found === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit)));
+  if (answer.side === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit)));
   const cards = answer.hits.map((hit, place) => card(hit, () => open(answer.hits, place)));
-  return el("ol", { class: answer.nothing ? "grid faint" : "grid" }, cards);
+  return el("ol", { class: answer.nothing_matches ? "grid faint" : "grid" }, cards);
 }
 
 function ambiguityWords(answer, thing) {
   const told = AMBIGUITY[answer.ambiguity];
-  return told ? [`${told.name} ${thing}:`, `${told.then} ${NOUNS[answer.found][1]} ${told.verb} fit.`] : null;
+  return told ? [`${told.name} ${thing}:`, `${told.then} ${NOUNS[answer.side][1]} ${told.verb} fit.`] : null;
 }
 
 function ambiguity(answer, thing) {
@@ -104,7 +104,7 @@ function ambiguity(answer, thing) {
 }
 
 export function facts(answer, total) {
-  const noun = NOUNS[answer.found];
+  const noun = NOUNS[answer.side];
   const all = count(total, ...noun);
   const shown = answer.hits.length < total ? `Best ${answer.hits.length.toLocaleString("en")} of ${all}` : all;
   const took = `${milliseconds(answer.encode_ms)} to read the query, ${milliseconds(answer.search_ms)} to search`;
@@ -131,7 +131,7 @@ export function notes(answer) {
 export function nothing(answer, asked) {
   const best = answer.hits[0];
   const likely = best && isKnown(best.probability) ? ` The best of them matches with a probability ${chance(best.probability)}.` : "";
-  const closest = answer.found === "captions" ? "closest captions" : "closest pictures";
+  const closest = answer.side === "captions" ? "closest captions" : "closest pictures";
   return el(
     "div",
     { class: "nothing" },
@@ -181,8 +181,8 @@ export function skeleton() {
 }
 
 export function spoken(answer, thing) {
-  const noun = NOUNS[answer.found];
-  if (answer.nothing) return `Nothing here matches. ${count(answer.hits.length, ...noun)} shown that come closest.`;
+  const noun = NOUNS[answer.side];
+  if (answer.nothing_matches) return `Nothing here matches. ${count(answer.hits.length, ...noun)} shown that come closest.`;
   const best = answer.hits[0];
   const likely = best && isKnown(best.probability) ? ` The best matches with a probability ${chance(best.probability)}.` : "";
   const words = ambiguityWords(answer, thing);

@@ -23,8 +23,7 @@ from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction, read_flickr8k_judgements
 from halation.encoders import Model, RunFiles, load
-from halation.search import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
-from halation.search._calibrate import unseen
+from halation.search import NEAR_RELEVANCE, calibration_split, judge, near_matches, uncalibrated_probability
 from halation.training import read_recipe
 from studies.jobs import Log, digest, ignore
 from studies.trust_measure import CANDIDATES, Measured, abstaining, by_truth, galleries, probabilities, sets, words
@@ -92,7 +91,7 @@ def trust(
     caught: dict[str, float] = {}
     for name, folder, path in given:
         model = load(path).without_gist()
-        splits_of = {"dev": unseen(model, folder)[0], "test": model.open_dataset(folder, "test")}
+        splits_of = {"dev": calibration_split(model, folder)[0], "test": model.open_dataset(folder, "test")}
         near = {
             kind: [near_matches(part, kind, progress=progress) for part in splits_of.values()] for kind in relevances
         }

@@ -16,8 +16,7 @@ from halation._tensors import load_tensors, save_tensors
 from halation.calibration import Ambiguity, Calibrators, fit_calibrator
 from halation.data import draw_scenes, read_scenes
 from halation.encoders import Model, fingerprint, load
-from halation.search import calibrate_run, judge
-from halation.search._calibrate import unseen
+from halation.search import calibrate_run, calibration_split, judge
 from halation.search._judge import near_matches, uncalibrated_probability
 from halation.search._typed import typed
 from halation.semantics import caption_relevance
@@ -54,7 +53,7 @@ def run(model: Path, tmp_path: Path) -> Path:
 
 def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data: Path) -> None:
     found = calibrate_run(run, data, write=False)
-    dataset, _ = unseen(load(run), data)
+    dataset, _ = calibration_split(load(run), data)
     texts, covers = typed(dataset.captions, dataset.image_of)
     expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
     assert expected is not None and found.calibrators.t2i.ambiguity is not None
@@ -93,14 +92,14 @@ def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
 
 def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:
     model = load(run)
-    everything, notes = unseen(model, data)
+    everything, notes = calibration_split(model, data)
     assert len(everything) == 60 and "looked at all" in notes[0]
     config = replace(model.config, data=replace(model.config.data, dev_images=25))
     partly = Model(model.folder, config, model.network)
-    rest, notes = unseen(partly, data)
+    rest, notes = calibration_split(partly, data)
     assert rest.truth.image_ids == everything.truth.image_ids[25:]
     assert "first 25" in notes[0]
-    other, notes = unseen(partly, data, "test")
+    other, notes = calibration_split(partly, data, "test")
     assert len(other) == 60 and notes == []
 
 

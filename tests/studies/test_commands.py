@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,12 @@ def test_the_package_has_no_studies(capsys: pytest.CaptureFixture[str]) -> None:
     assert "studies" not in wheel.split("[tool.hatch.build.targets.sdist]")[0]
     for path in (ROOT / "src").rglob("*.py"):
         assert "studies" not in imported(path), path
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.py")), ids=lambda path: path.stem)
+def test_a_study_imports_no_private_module_of_a_room(path: Path) -> None:
+    private = [name for name in imported(path) if re.fullmatch(r"halation\.[a-z]\w*\._.*", name)]
+    assert not private
 
 
 def imported(path: Path) -> set[str]:

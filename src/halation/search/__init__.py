@@ -16,7 +16,7 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
-    from halation.search._calibrate import Calibrated, calibrate_run, image_digests
+    from halation.search._calibrate import Calibrated, calibrate_run, calibration_split, image_digests
     from halation.search._calibrators import read_calibrators
     from halation.search._embed import embed
     from halation.search._embeddings import Embedded, Embeddings
@@ -38,6 +38,7 @@ __all__ = [
     "Side",
     "UnknownItem",
     "calibrate_run",
+    "calibration_split",
     "embed",
     "image_digests",
     "judge",
@@ -65,6 +66,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Side": "halation.search._answers",
             "UnknownItem": "halation.search._answers",
             "calibrate_run": "halation.search._calibrate",
+            "calibration_split": "halation.search._calibrate",
             "embed": "halation.search._embed",
             "image_digests": "halation.search._calibrate",
             "judge": "halation.search._judge",

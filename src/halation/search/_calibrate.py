@@ -18,7 +18,7 @@ from halation.search._typed import typed
 from halation.similarity import Gaussian
 from halation.training import read_recipe
 
-__all__ = ["Calibrated", "calibrate_run", "image_digests", "unseen"]
+__all__ = ["Calibrated", "calibrate_run", "calibration_split", "image_digests"]
 
 _FEWEST = 20  # queries that words for σ are fitted on
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
@@ -69,7 +69,7 @@ def calibrate_run(
     """
     model = load(run).without_gist()
     threshold = _threshold(relevance, near)
-    dataset, notes = unseen(model, data, split)
+    dataset, notes = calibration_split(model, data, split)
     close = near_matches(dataset, relevance, threshold, progress=progress)
     if close is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
@@ -112,7 +112,9 @@ def image_digests(dataset: Dataset) -> tuple[str, ...]:
     return tuple(hashlib.sha256("\0".join(one).encode()).hexdigest()[:12] for one in written)
 
 
-def unseen(model: Model, data: str | os.PathLike[str], split: str | None = None) -> tuple[Dataset, list[str]]:
+def calibration_split(
+    model: Model, data: str | os.PathLike[str], split: str | None = None
+) -> tuple[Dataset, list[str]]:
     """The images to calibrate on, and what a reader must know of them."""
     recipe = model.config
     name = split or recipe.data.dev

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from halation.training._loop import fit
     from halation.training._objective import Objective, build_objective
     from halation.training._processes import Processes, processes
-    from halation.training._recipe import Loss, Recipe, list_recipes, override, parse_recipe, read_recipe, to_toml
+    from halation.training._recipe import (
+        CCAFit,
+        Loss,
+        Recipe,
+        list_recipes,
+        override,
+        parse_recipe,
+        read_recipe,
+        to_toml,
+    )
     from halation.training._run import Run, TrainState
     from halation.training._settings import Settings
     from halation.training._spread import Spread
@@ -40,6 +49,7 @@ __all__ = [
     "KL",
     "MMD",
     "AdamP",
+    "CCAFit",
     "Diversity",
     "InfoNCE",
     "Loss",
@@ -79,6 +89,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "DAA": "halation.training._terms",
             "KL": "halation.training._terms",
             "MMD": "halation.training._terms",
+            "CCAFit": "halation.training._recipe",
             "AdamP": "halation.training._adamp",
             "Diversity": "halation.training._terms",
             "InfoNCE": "halation.training._terms",

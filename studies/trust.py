@@ -22,7 +22,7 @@ from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction, read_flickr8k_judgements
-from halation.encoders import Model, RunFiles, load
+from halation.encoders import Model, load
 from halation.search import NEAR_RELEVANCE, calibration_split, judge, near_matches, uncalibrated_probability
 from halation.training import read_recipe
 from studies.jobs import Log, digest, ignore
@@ -113,7 +113,7 @@ def _world(
     progress: Progress,
 ) -> list[Measured]:
     dev, test = (judge(model, part, progress=progress) for part in parts)
-    recipe = read_recipe(model.folder / RunFiles.CONFIG)
+    recipe = read_recipe(model.folder)
     about = f"{recipe.name}, seed {recipe.train.seed}, {recipe.train.epochs} epochs, KL {recipe.loss.kl.weight:g}"
     about += f", fitted on {len(parts[0]):,} dev images"
     words_before, before = uncalibrated_probability(recipe, model.learnt)

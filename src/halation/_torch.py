@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from halation._arrays import Array
 from halation._errors import InputError, one_of
 
-__all__ = ["Variant", "as_tensor", "as_variant", "by_tiles", "first_derivative_only", "product", "widen"]
+__all__ = [
+    "Variant",
+    "as_tensor",
+    "as_variant",
+    "by_tiles",
+    "evaluation_mode",
+    "first_derivative_only",
+    "product",
+    "widen",
+]
 
 T = TypeVar("T")
 Variant = Literal["paper", "released"]
@@ -91,3 +101,14 @@ def first_derivative_only(backward: Callable[..., T]) -> Callable[..., T]:
         return backward(ctx, *grads)
 
     return once
+
+
+@contextmanager
+def evaluation_mode(network: nn.Module) -> Iterator[None]:
+    """Put the network in evaluation mode, and afterwards back as it was."""
+    was_training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(was_training)

@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 
 from halation._errors import InputError
 from halation.data import Features
-from halation.encoders import Committee, PointHead, members_of
+from halation.encoders import Committee, PointHead
 from halation.similarity import Gaussian, cosine
 
 
@@ -31,14 +31,14 @@ def test_the_cosine_of_the_joined_points_is_the_mean_of_the_members() -> None:
 
 def test_the_members_come_out_of_the_joined_points_again() -> None:
     head = committee().eval()
-    found = members_of(head(features()), 3)
+    found = Committee.split(head(features()), 3)
     for member, points in zip(head.members, found, strict=True):
         torch.testing.assert_close(points.mean, member(features()).mean)
     for wrong in (5, 0, -2):
         with pytest.raises(InputError, match=f"12 numbers are not those of {wrong} members"):
-            members_of(head(features()), wrong)
+            Committee.split(head(features()), wrong)
     with pytest.raises(InputError, match="these are Gaussians with a variance"):
-        members_of(Gaussian(torch.zeros(2, 4), torch.zeros(2, 4)), 2)
+        Committee.split(Gaussian(torch.zeros(2, 4), torch.zeros(2, 4)), 2)
 
 
 def test_members_begin_and_drop_apart() -> None:
@@ -48,7 +48,7 @@ def test_members_begin_and_drop_apart() -> None:
     with torch.no_grad():
         for pair in zip(head.members[0].parameters(), head.members[1].parameters(), strict=True):
             pair[1].copy_(pair[0])
-    one, other = members_of(head(features()), 2)
+    one, other = Committee.split(head(features()), 2)
     assert not torch.allclose(one.mean, other.mean)  # the same weights, and what is left out is not the same
 
 

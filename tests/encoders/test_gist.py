@@ -17,11 +17,10 @@ from halation.encoders import (
     PartEmbedding,
     PointHead,
     SoftMaximum,
-    cat,
     detail_of,
-    without_gist,
 )
-from halation.encoders._encoded import n_items, on_each, rows
+from halation.encoders._embeddings import concatenate, count, map_tensors, select
+from halation.encoders._gist import without_gist
 from halation.similarity import Gaussian, cosine
 from halation.training import DAA, InfoNCE, Step
 
@@ -116,13 +115,13 @@ def test_the_gist_gives_its_backbone_no_gradient_and_adds_biases() -> None:
 def test_the_two_are_handled_as_one() -> None:
     encoder = GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, asks=True))
     parts = [encoder(Features(torch.randn(n, 5))) for n in (2, 3)]
-    both = cat(parts)
-    assert n_items(both) == 5 and isinstance(both, Gisted)
-    assert torch.equal(rows(both, slice(2, 5)).gist.mean, parts[1].gist.mean)
-    assert torch.equal(on_each(both, lambda x: 2 * x).detail.mean, 2 * both.detail.mean)  # type: ignore[union-attr]
+    both = concatenate(parts)
+    assert count(both) == 5 and isinstance(both, Gisted)
+    assert torch.equal(select(both, slice(2, 5)).gist.mean, parts[1].gist.mean)
+    assert torch.equal(map_tensors(both, lambda x: 2 * x).detail.mean, 2 * both.detail.mean)  # type: ignore[union-attr]
     assert detail_of(both) is both.detail and detail_of(both.gist) is both.gist
     words = [Gisted(PartEmbedding(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
-    assert cat(words).detail.local.shape == (2, 3, 2)  # type: ignore[union-attr]
+    assert concatenate(words).detail.local.shape == (2, 3, 2)  # type: ignore[union-attr]
 
 
 def test_a_model_without_its_gist_compares_in_detail() -> None:

@@ -11,8 +11,9 @@ import torch
 from PIL import Image
 
 from halation import InputError
-from halation.encoders import HubImage, HubText, MiniLMText, layer_groups
+from halation.encoders import HubImage, HubText, MiniLMText
 from halation.encoders._hub import hub
+from halation.training._learner import layer_groups
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")

@@ -88,7 +88,7 @@ def test_vectors_of_another_width_are_mapped_and_may_be_kept() -> None:
 
 
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(InputError, match="vectors_for"):
+    with pytest.raises(InputError, match="WordVectors"):
         PooledWords(VOCABULARY, 4, torch.zeros(3, 4))
     with pytest.raises(InputError, match=r"\[0, 1\)"):
         PooledWords(VOCABULARY, 4, dropout=1.0)

@@ -11,7 +11,6 @@ import torch
 
 from halation import InputError
 from halation.encoders import Vocabulary
-from halation.encoders._vocabulary import PADDING, UNKNOWN
 
 CAPTIONS = ["Two dogs run over grass.", "Two cats sleep", "Two dogs sleep"]
 
@@ -25,19 +24,19 @@ def test_rare_words_are_left_out_and_become_the_unknown_word() -> None:
     vocabulary = Vocabulary.build(CAPTIONS, min_count=2)
     assert vocabulary.words == ("two", "dogs", "sleep") and len(vocabulary) == 5
     assert "cats" not in vocabulary and "dogs" in vocabulary
-    assert vocabulary.encode(["cats sleep"]).ids.tolist() == [[UNKNOWN, 4]]
+    assert vocabulary.encode(["cats sleep"]).ids.tolist() == [[Vocabulary.UNKNOWN, 4]]
 
 
 def test_captions_are_padded_to_the_longest_of_the_call() -> None:
     ids, mask, _ = Vocabulary.build(CAPTIONS).encode(["dogs", "two dogs sleep"])
-    assert ids.tolist() == [[3, PADDING, PADDING], [2, 3, 4]] and ids.dtype == torch.int64
+    assert ids.tolist() == [[3, Vocabulary.PADDING, Vocabulary.PADDING], [2, 3, 4]] and ids.dtype == torch.int64
     assert mask.tolist() == [[True, False, False], [True, True, True]]
 
 
 @pytest.mark.parametrize("caption", ["", "   ", "?!", "a"])
 def test_a_caption_without_words_is_one_unknown_word(caption: str) -> None:
     ids, mask, _ = Vocabulary.build(CAPTIONS).encode([caption])
-    assert ids.tolist() == [[UNKNOWN]] and mask.tolist() == [[True]]
+    assert ids.tolist() == [[Vocabulary.UNKNOWN]] and mask.tolist() == [[True]]
 
 
 def test_the_tokenizer_belongs_to_the_vocabulary(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import halation
 from halation._errors import InputError
 from halation.calibration import Calibrators
 from halation.data import Projection, draw_scenes
-from halation.encoders import fingerprint, load
+from halation.encoders import RunFolder, load
 from halation.evaluation import evaluate
 from halation.export import export_run, export_trec
 from halation.search import calibrate_run
@@ -35,7 +35,7 @@ def test_scores_are_the_same_bit_for_bit(settings: tuple[str, ...], data: Path, 
     model, given = load(run), halation.load(export_run(run, tmp_path / "given"))
     ours, theirs = (one.scores(one.open_dataset(data, "test")) for one in (model, given))
     np.testing.assert_array_equal(ours, theirs)
-    assert fingerprint(run) == fingerprint(tmp_path / "given")
+    assert RunFolder(run).fingerprint() == RunFolder(tmp_path / "given").fingerprint()
 
 
 def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
@@ -130,12 +130,14 @@ def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
     (run / "config.toml").write_text(recipe.replace(f'features = "{tmp_path}/x"', 'features = ""'), encoding="utf-8")
     calibrate_run(run, tmp_path / "data")
     (run / "config.toml").write_text(recipe, encoding="utf-8")
-    calibrators = dataclasses.replace(Calibrators.load(run / "calibration.json"), fingerprint=fingerprint(run))
+    calibrators = dataclasses.replace(
+        Calibrators.load(run / "calibration.json"), fingerprint=RunFolder(run).fingerprint()
+    )
     calibrators.save(run / "calibration.json")
     Projection(torch.ones(3), torch.ones(2, 3), torch.ones(2)).save(run / "projection.safetensors")
     given = export_run(run, tmp_path / "given")
-    assert fingerprint(given) != fingerprint(run)
-    again = Calibrators.load(given / "calibration.json", fingerprint(given))
+    assert RunFolder(given).fingerprint() != RunFolder(run).fingerprint()
+    again = Calibrators.load(given / "calibration.json", RunFolder(given).fingerprint())
     assert again.t2i == calibrators.t2i
     assert Projection.load(given / "projection.safetensors").dims == (3, 2)
     assert "turns scores into match probabilities" in (given / "README.md").read_text(encoding="utf-8")

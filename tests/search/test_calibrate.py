@@ -15,7 +15,7 @@ from halation import InputError
 from halation._tensors import load_tensors, save_tensors
 from halation.calibration import Ambiguity, Calibrators, fit_calibrator
 from halation.data import draw_scenes, read_scenes
-from halation.encoders import Model, fingerprint, load
+from halation.encoders import Model, RunFolder, load
 from halation.search import calibrate_run, calibration_split, judge
 from halation.search._judge import near_matches, uncalibrated_probability
 from halation.search._typed import typed
@@ -73,7 +73,7 @@ def test_calibrating_prints_a_table_and_writes_what_search_reads(
         assert word in told, word
     assert "early stopping looked at all images" in told and "cider ≥ 0.1" in told
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
-    read = Calibrators.load(run / "calibration.json", fingerprint(run))
+    read = Calibrators.load(run / "calibration.json", RunFolder(run).fingerprint())
     assert read.t2i.probability_map.gallery == 60 and read.i2t.probability_map.gallery == 180
     assert read.t2i.probability_map.direction == "t2i" and read.i2t.probability_map.direction == "i2t"
     p = read.t2i.probability(np.linspace(-1, -3, 10), 60)
@@ -87,7 +87,7 @@ def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
     config = run / "config.toml"
     config.write_text(config.read_text().replace("epochs = 4", "epochs = 5"))
     with pytest.raises(InputError, match="another model"):
-        Calibrators.load(run / "calibration.json", fingerprint(run))
+        Calibrators.load(run / "calibration.json", RunFolder(run).fingerprint())
 
 
 def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from halation.encoders._cca import CCA
     from halation.encoders._config import ModelConfig
     from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
-    from halation.encoders._device import current_device
-    from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
-    from halation.encoders._encode_split import encode_split, evaluating, loader_for, open_split
-    from halation.encoders._encoded import Encoded, cat, gather_encoded, on_each
-    from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of, without_gist
+    from halation.encoders._embeddings import Encoded, Gisted, MultiEmbedding, PartEmbedding, as_float32, gather_encoded
+    from halation.encoders._encode_split import encode_split, loader_for, open_split
+    from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
+    from halation.encoders._gpo import GeneralisedPool
     from halation.encoders._gru import BiGRU
-    from halation.encoders._head_committee import Committee, members_of
+    from halation.encoders._head_committee import Committee
     from halation.encoders._head_parts import PartsHead
     from halation.encoders._head_pcme import PCMEHead
     from halation.encoders._head_pcmepp import PCMEPPHead
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
     from halation.encoders._image_hub import HubImage
     from halation.encoders._image_precomputed import Precomputed
     from halation.encoders._image_small import SmallConvNet
-    from halation.encoders._layers import layer_groups
     from halation.encoders._model import Model, load
     from halation.encoders._network import Encoder, Network, best_cosine
-    from halation.encoders._run_folder import LearntScalars, RunFiles, fingerprint, read_about
+    from halation.encoders._run_folder import LearntScalars, RunFolder
     from halation.encoders._sgraf import SAF, SGR, SGRAF
     from halation.encoders._text_gru import WordsGRU
     from halation.encoders._text_hub import HubText, MiniLMText
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from halation.encoders._text_transformer import SmallTransformer
     from halation.encoders._text_words import PooledWords
     from halation.encoders._vocabulary import Vocabulary
-    from halation.encoders._words import WordVectors, vectors_for
+    from halation.encoders._word_vectors import WordVectors
 
 __all__ = [
     "CCA",
@@ -50,6 +48,7 @@ __all__ = [
     "EfficientNetLite0",
     "Encoded",
     "Encoder",
+    "GeneralisedPool",
     "Gist",
     "GistEncoder",
     "Gisted",
@@ -69,7 +68,7 @@ __all__ = [
     "PointHead",
     "PooledWords",
     "Precomputed",
-    "RunFiles",
+    "RunFolder",
     "SmallConvNet",
     "SmallTransformer",
     "SoftMaximum",
@@ -77,43 +76,32 @@ __all__ = [
     "WordVectors",
     "WordsAndSentence",
     "WordsGRU",
+    "as_float32",
     "best_cosine",
     "build_network",
-    "cat",
     "convert_pcme",
     "convert_pcmepp",
     "convert_sgraf",
-    "current_device",
     "detail_of",
     "encode_split",
-    "evaluating",
-    "fingerprint",
     "frozen_backbone",
     "gather_encoded",
-    "layer_groups",
     "load",
     "loader_for",
-    "members_of",
-    "on_each",
     "open_split",
-    "read_about",
-    "vectors_for",
-    "without_gist",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "CCA": "halation.encoders._cca",
-            "SAF": "halation.encoders._sgraf",
-            "SGR": "halation.encoders._sgraf",
-            "SGRAF": "halation.encoders._sgraf",
             "BiGRU": "halation.encoders._gru",
+            "CCA": "halation.encoders._cca",
             "Committee": "halation.encoders._head_committee",
             "EfficientNetLite0": "halation.encoders._image_efficientnet",
-            "Encoded": "halation.encoders._encoded",
+            "Encoded": "halation.encoders._embeddings",
             "Encoder": "halation.encoders._network",
+            "GeneralisedPool": "halation.encoders._gpo",
             "Gist": "halation.encoders._gist",
             "GistEncoder": "halation.encoders._gist",
             "Gisted": "halation.encoders._embeddings",
@@ -133,35 +121,29 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "PointHead": "halation.encoders._head_point",
             "PooledWords": "halation.encoders._text_words",
             "Precomputed": "halation.encoders._image_precomputed",
-            "RunFiles": "halation.encoders._run_folder",
+            "RunFolder": "halation.encoders._run_folder",
+            "SAF": "halation.encoders._sgraf",
+            "SGR": "halation.encoders._sgraf",
+            "SGRAF": "halation.encoders._sgraf",
             "SmallConvNet": "halation.encoders._image_small",
             "SmallTransformer": "halation.encoders._text_transformer",
             "SoftMaximum": "halation.encoders._gist",
             "Vocabulary": "halation.encoders._vocabulary",
-            "WordVectors": "halation.encoders._words",
+            "WordVectors": "halation.encoders._word_vectors",
             "WordsAndSentence": "halation.encoders._text_sentence",
             "WordsGRU": "halation.encoders._text_gru",
+            "as_float32": "halation.encoders._embeddings",
             "best_cosine": "halation.encoders._network",
             "build_network": "halation.encoders._build",
-            "cat": "halation.encoders._encoded",
             "convert_pcme": "halation.encoders._convert",
             "convert_pcmepp": "halation.encoders._convert",
             "convert_sgraf": "halation.encoders._convert",
-            "current_device": "halation.encoders._device",
             "detail_of": "halation.encoders._gist",
             "encode_split": "halation.encoders._encode_split",
-            "evaluating": "halation.encoders._encode_split",
-            "fingerprint": "halation.encoders._run_folder",
             "frozen_backbone": "halation.encoders._build",
-            "gather_encoded": "halation.encoders._encoded",
-            "layer_groups": "halation.encoders._layers",
+            "gather_encoded": "halation.encoders._embeddings",
             "load": "halation.encoders._model",
             "loader_for": "halation.encoders._encode_split",
-            "members_of": "halation.encoders._head_committee",
-            "on_each": "halation.encoders._encoded",
             "open_split": "halation.encoders._encode_split",
-            "read_about": "halation.encoders._run_folder",
-            "vectors_for": "halation.encoders._words",
-            "without_gist": "halation.encoders._gist",
         },
     )

@@ -41,7 +41,8 @@ def build_network(
     memory    bytes that SGR and SAF may keep from the forward pass for the backward pass
     """
     if vectors is None and config.text.vectors and config.text.backbone in _OF_WORDS:
-        vectors = encoders.vectors_for(vocabulary, config.text.vectors, torch.Generator().manual_seed(seed))
+        known = encoders.WordVectors.read(config.text.vectors, set(vocabulary.words))
+        vectors = known.table(vocabulary, torch.Generator().manual_seed(seed))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image = _IMAGES[one_of(config.image.backbone, _IMAGES, "image.backbone")](config, dims)

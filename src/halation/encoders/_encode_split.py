@@ -5,20 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
 
 from halation._progress import Progress, silent
+from halation._torch import evaluation_mode
 from halation.data import Dataset, Loader, open_dataset
 from halation.encoders._config import ModelConfig
-from halation.encoders._encoded import Encoded, cat
+from halation.encoders._embeddings import Encoded, concatenate
 from halation.encoders._network import Network
 
-__all__ = ["encode_split", "evaluating", "loader_for", "open_split"]
+__all__ = ["encode_split", "loader_for", "open_split"]
 
 T = TypeVar("T")
 
@@ -48,7 +47,7 @@ def encode_split(
     device = next(network.parameters()).device
     image_blocks, caption_blocks = loader.all_images(batch_size), loader.all_captions(batch_size)
     n_images, n_captions = len(loader.dataset), loader.dataset.n_captions
-    with evaluating(network):
+    with evaluation_mode(network):
         images = [
             network.images(block.to(device))
             for block in _counted(image_blocks, n_images, batch_size, "images", progress)
@@ -57,18 +56,7 @@ def encode_split(
             network.captions(block.to(device))
             for block in _counted(caption_blocks, n_captions, batch_size, "captions", progress)
         ]
-    return cat(images), cat(captions)
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network in evaluation mode, and afterwards as it was."""
-    was_training = network.training
-    network.eval()
-    try:
-        yield
-    finally:
-        network.train(was_training)
+    return concatenate(images), concatenate(captions)
 
 
 def _counted(blocks: Iterable[T], total: int, size: int, what: str, progress: Progress) -> Iterator[T]:

@@ -16,8 +16,7 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation._torch import product
 from halation.data import Features, Tokens
-from halation.encoders._embeddings import Gisted, MultiEmbedding, PartEmbedding
-from halation.encoders._encoded import Encoded
+from halation.encoders._embeddings import Encoded, Gisted, MultiEmbedding, PartEmbedding
 from halation.encoders._network import Compare, Encoder, Network
 from halation.similarity import Gaussian
 

@@ -12,7 +12,7 @@ from halation.data import Features
 from halation.encoders._head_point import PointHead
 from halation.similarity import Gaussian
 
-__all__ = ["Committee", "members_of"]
+__all__ = ["Committee"]
 
 
 class Committee(nn.Module):
@@ -43,15 +43,15 @@ class Committee(nn.Module):
         each = [member.attentions(features) for member in self.members if isinstance(member, PointHead)]
         return {name: torch.cat([weights[name] for weights in each], dim=1) for name in each[0]}
 
+    @staticmethod
+    def split(joined: Gaussian, members: int) -> list[Gaussian]:
+        """The points of each member, of length 1 again: (n, m·d) → m times (n, d).
 
-def members_of(joined: Gaussian, members: int) -> list[Gaussian]:
-    """The points of each member, of length 1 again: (n, m·d) → m times (n, d).
-
-    >>> members_of(Gaussian.of([[0.5, 0.5, 0.0, 0.5**0.5]]), 2)
-    [Gaussian(n=1, d=2, points), Gaussian(n=1, d=2, points)]
-    """
-    if members < 1 or joined.dim % members:
-        raise InputError(f"points of {joined.dim} numbers are not those of {members} members alike")
-    if not joined.is_point:
-        raise InputError("a committee gives points; these are Gaussians with a variance")
-    return [Gaussian.point(part * members**0.5) for part in joined.mean.chunk(members, dim=1)]
+        >>> Committee.split(Gaussian.of([[0.5, 0.5, 0.0, 0.5**0.5]]), 2)
+        [Gaussian(n=1, d=2, points), Gaussian(n=1, d=2, points)]
+        """
+        if members < 1 or joined.dim % members:
+            raise InputError(f"points of {joined.dim} numbers cannot be split equally among {members} members")
+        if not joined.is_point:
+            raise InputError("a committee gives points; these are Gaussians with a variance")
+        return [Gaussian.point(part * members**0.5) for part in joined.mean.chunk(members, dim=1)]

@@ -11,7 +11,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from halation._errors import InputError
 from halation.data import Features
 
-__all__ = ["Precomputed", "coarser"]
+__all__ = ["Precomputed"]
 
 
 class Precomputed(nn.Module):
@@ -39,8 +39,19 @@ class Precomputed(nn.Module):
             raise InputError(f"the model expects local features of {self.local_dim} dimensions, the data have none")
         if local.shape[-1] != self.local_dim:
             raise InputError(f"local features have {local.shape[-1]} dimensions, the model expects {self.local_dim}")
-        local = local.to(torch.float32)
-        return Features(pooled.to(torch.float32), *((coarser(local, self.grid), None) if self.grid else (local, mask)))
+        pooled, local = pooled.to(torch.float32), local.to(torch.float32)
+        return Features(pooled, self.average_cells(local)) if self.grid else Features(pooled, local, mask)
+
+    def average_cells(self, local: Tensor) -> Tensor:
+        """The means of neighbouring cells: (B, side², d) → (B, grid², d)."""
+        side = math.isqrt(local.shape[1])
+        if side * side != local.shape[1] or self.grid > side:
+            raise InputError(
+                f"{local.shape[1]} cells cannot be averaged into {self.grid} × {self.grid}: they are not a square of "
+                "at least that size; lower image.grid, or set it to 0"
+            )
+        picture = local.transpose(1, 2).reshape(len(local), -1, side, side)  # (B, d, side, side)
+        return adaptive_avg_pool2d(picture, self.grid).flatten(2).transpose(1, 2)
 
     def layers(self) -> list[nn.Module]:
         """None: nothing learns."""
@@ -48,12 +59,3 @@ class Precomputed(nn.Module):
 
     def extra_repr(self) -> str:
         return f"pooled_dim={self.pooled_dim}, local_dim={self.local_dim}, grid={self.grid}"
-
-
-def coarser(local: Tensor, grid: int) -> Tensor:
-    """(B, side², d) → (B, grid², d): means over neighbouring cells."""
-    side = math.isqrt(local.shape[1])
-    if side * side != local.shape[1] or grid > side:
-        raise InputError(f"{local.shape[1]} cells cannot be averaged into {grid} × {grid}; they are no larger square")
-    picture = local.transpose(1, 2).reshape(len(local), -1, side, side)  # (B, d, side, side)
-    return adaptive_avg_pool2d(picture, grid).flatten(2).transpose(1, 2)

@@ -14,8 +14,8 @@ from halation._errors import InputError
 from halation.data import Features, Projection, open_features
 from halation.encoders._build import frozen_backbone
 from halation.encoders._config import ModelConfig
-from halation.encoders._device import current_device
 from halation.encoders._image_precomputed import Precomputed
+from halation.encoders._network import current_device
 
 __all__ = ["ImageReader"]
 

@@ -21,19 +21,12 @@ from halation._tensors import load_tensors
 from halation.data import Dataset, FeatureOrigin, Features, Projection, check_origin, read_picture
 from halation.encoders._build import build_network
 from halation.encoders._config import ModelConfig
-from halation.encoders._device import current_device
+from halation.encoders._embeddings import Encoded, concatenate, count, map_tensors
 from halation.encoders._encode_split import encode_split, loader_for, open_split
-from halation.encoders._encoded import Encoded, cat, n_items, on_each
 from halation.encoders._gist import without_gist
 from halation.encoders._image_reader import ImageReader
-from halation.encoders._network import Network
-from halation.encoders._run_folder import (
-    LearntScalars,
-    RunFiles,
-    fingerprint,
-    read_about,
-    read_config,
-)
+from halation.encoders._network import Network, current_device
+from halation.encoders._run_folder import LearntScalars, RunFolder
 from halation.encoders._text_reader import TextReader
 from halation.encoders._vocabulary import Vocabulary
 from halation.similarity import IndexedSimilarity
@@ -91,9 +84,9 @@ class Model:
         done = 0
         for total, batch in batches:
             encoded.append(self._encode_image_batch(batch))
-            done += n_items(encoded[-1])
+            done += count(encoded[-1])
             progress("images", done, total)
-        return cat(encoded)
+        return concatenate(encoded)
 
     @torch.no_grad()
     def encode_texts(
@@ -108,7 +101,7 @@ class Model:
             tokens = self.texts.tokens(texts[start : start + batch_size])
             encoded.append(_on_cpu(self.network.captions(tokens)))
             progress("texts", min(start + batch_size, len(texts)), len(texts))
-        return cat(encoded)
+        return concatenate(encoded)
 
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         """The scores (n_images, n_texts) of encoded images and texts, bigger = closer, float32 on the CPU."""
@@ -139,7 +132,7 @@ class Model:
     @cached_property
     def feature_origin(self) -> FeatureOrigin:
         """What made the features this model was trained on, as far as the run knows."""
-        about = read_about(self.folder)
+        about = RunFolder(self.folder).read_about()
         if isinstance(about.get("feature_origin"), dict):
             return FeatureOrigin.from_dict(about["feature_origin"])
         kept = self.folder / Projection.FILE  # runs of 0.1 keep the projection, and nothing else
@@ -173,7 +166,7 @@ class Model:
     @cached_property
     def fingerprint(self) -> str:
         """Tells this model from every other: sha256 of its config, vocabulary and weights."""
-        return fingerprint(self.folder)
+        return RunFolder(self.folder).fingerprint()
 
     def __repr__(self) -> str:
         return f"Model({self.config.name or self.folder.name!r}: {self.config.model})"
@@ -226,25 +219,24 @@ def load(
     backbone   the network that computed the features, for a model trained on features whose name does not tell
     data       the data's folder, for a model on features whose cells were made smaller and that does not keep how
     """
-    folder = _model_folder(source)
-    weights = folder / RunFiles.WEIGHTS
+    run = RunFolder(_model_folder(source))
+    folder, weights = run.path, run.weights
     if not weights.exists():
-        raise InputError(f"has no {RunFiles.WEIGHTS}; is it a run's folder, and did an epoch finish?", path=folder)
-    (config, learnt), tensors = read_config(folder), load_tensors(weights)
-    vocabulary = Vocabulary.load(folder / RunFiles.VOCABULARY)
-    dims = read_about(folder).get("feature_dims", (0, 0))
+        raise InputError(f"has no {weights.name}; is it a run's folder, and did an epoch finish?", path=folder)
+    config, vocabulary, tensors = run.read_config(), Vocabulary.load(run.vocabulary), load_tensors(weights)
+    dims = run.read_about().get("feature_dims", (0, 0))
     vectors = _word_vectors(tensors, len(vocabulary))
     network = build_network(config, vocabulary, (int(dims[0]), int(dims[1])), vectors)
     _fill(network, tensors, weights)
     reader = ImageReader(folder, config, network.image.backbone, backbone, None if data is None else Path(data))
-    return Model(folder, config, network, learnt, images=reader)
+    return Model(folder, config, network, run.read_learnt(), images=reader)
 
 
 def _model_folder(source: str | os.PathLike[str]) -> Path:
     folder = Path(source)
     if folder.is_dir():
         return folder
-    packaged = sorted(path.name for path in _packaged_models().glob("*") if (path / RunFiles.WEIGHTS).is_file())
+    packaged = sorted(path.name for path in _packaged_models().glob("*") if RunFolder(path).weights.is_file())
     if str(source) in packaged:
         return _packaged_models() / str(source)
     names = f"; models that come with the package: {', '.join(packaged)}" if packaged else ""
@@ -300,8 +292,8 @@ def _from_array(images: Array) -> Features | Tensor | list[Image.Image]:
 
 
 def _on_cpu(encoded: Encoded) -> Encoded:
-    return on_each(encoded, lambda x: x.cpu() if x.dtype == torch.bool else x.to("cpu", torch.float32))
+    return map_tensors(encoded, lambda x: x.cpu() if x.dtype == torch.bool else x.to("cpu", torch.float32))
 
 
 def _moved(encoded: Encoded, device: torch.device) -> Encoded:
-    return on_each(encoded, lambda x: x.to(device))
+    return map_tensors(encoded, lambda x: x.to(device))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from halation._progress import Progress, silent
-from halation.encoders._embeddings import MultiEmbedding
-from halation.encoders._encoded import Encoded, n_items, rows
+from halation._torch import evaluation_mode
+from halation.encoders._embeddings import Encoded, MultiEmbedding, count, select
 
-__all__ = ["Compare", "Encoder", "Network", "best_cosine"]
+__all__ = ["Compare", "Encoder", "Network", "best_cosine", "current_device"]
 
 Compare = Callable[[Any, Any], Tensor]
 """(images, captions), as their heads give them → scores (n_images, n_captions), bigger = closer."""
@@ -62,13 +63,17 @@ class Network(nn.Module):
     def all_scores(
         self, images: Encoded, captions: Encoded, *, block: int = 256, progress: Progress = silent
     ) -> Tensor:
-        """`scores` of many items in blocks of images, in the host's memory: (n_images, n_captions) float32."""
-        total = n_items(images)
-        out = torch.empty(total, n_items(captions))
-        for start in range(0, total, block):
-            stop = min(start + block, total)
-            out[start:stop] = self.scores(rows(images, slice(start, stop)), captions).to(out)
-            progress("scores", stop, total)
+        """The scores of many items in evaluation mode: (n_images, n_captions) float32, in the host's memory.
+
+        Images are scored `block` at a time.
+        """
+        total = count(images)
+        out = torch.empty(total, count(captions))
+        with evaluation_mode(self):
+            for start in range(0, total, block):
+                stop = min(start + block, total)
+                out[start:stop] = self.scores(select(images, slice(start, stop)), captions).to(out)
+                progress("scores", stop, total)
         return out
 
 
@@ -82,3 +87,11 @@ def best_cosine(images: MultiEmbedding, captions: MultiEmbedding) -> Tensor:
     a, b = normalize(images.points, dim=2), normalize(captions.points, dim=2)
     pairs = a.flatten(0, 1) @ b.flatten(0, 1).T  # (n·K, m·K')
     return pairs.view(len(a), a.shape[1], len(b), b.shape[1]).amax(dim=(1, 3))
+
+
+def current_device() -> torch.device:
+    """This process's accelerator, by the local rank that torchrun gives it, or the CPU if there is none."""
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
+        return torch.device("cpu")
+    return torch.device(accelerator.type, int(os.environ.get("LOCAL_RANK", "0")))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from halation.data import Tokens
-from halation.encoders._device import current_device
+from halation.encoders._network import current_device
 from halation.encoders._text_sentence import WordsAndSentence
-from halation.encoders._vocabulary import UNKNOWN
+from halation.encoders._vocabulary import Vocabulary
 
 __all__ = ["TextReader"]
 
@@ -42,7 +42,7 @@ class TextReader:
 
     def knows_any_word(self, text: str) -> bool:
         """Whether the model knows any word of a text."""
-        return self._reads_everything or bool((self._vocabulary.encode([text]).ids > UNKNOWN).any())
+        return self._reads_everything or bool((self._vocabulary.encode([text]).ids > Vocabulary.UNKNOWN).any())
 
     @property
     def _reads_everything(self) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Features, Tokens
-from halation.encoders._vocabulary import PADDING, Vocabulary
+from halation.encoders._vocabulary import Vocabulary
 
 __all__ = ["PooledWords", "WordTable", "drop_words"]
 
@@ -17,9 +17,9 @@ __all__ = ["PooledWords", "WordTable", "drop_words"]
 class WordTable(nn.Module):
     """A vector for every word: (B, L) numbers → (B, L, dim).
 
-    `vectors` (len(vocabulary), d) from `vectors_for` is what the table begins with; where d is not `dim`, a linear map
-    follows. Without it the table is drawn, of standard deviation 1/√dim. `trainable=False` keeps the table (the linear
-    map still learns). In training each word of a caption is left out with probability `dropout`.
+    `vectors` (len(vocabulary), d), as `WordVectors.table` gives them, are what the table begins with. If d is not
+    `dim`, a linear map follows. Without `vectors` the table is drawn with standard deviation 1/√dim. `trainable=False`
+    keeps the table as it is (the linear map still learns). In training words are left out with probability `dropout`.
     """
 
     def __init__(
@@ -35,17 +35,17 @@ class WordTable(nn.Module):
         if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(vocabulary)):
             raise InputError(
                 f"vectors has shape {tuple(vectors.shape)}, but the vocabulary needs {len(vocabulary)} rows; "
-                "make them with vectors_for(vocabulary, source)"
+                "make them with WordVectors.read(source).table(vocabulary)"
             )
         if not 0 <= dropout < 1:
             raise InputError(f"the share of words left out must be in [0, 1), not {dropout}")
         self.dropout = dropout
         width = dim if vectors is None else vectors.shape[1]
-        self.embedding = nn.Embedding(len(vocabulary), width, padding_idx=PADDING)
+        self.embedding = nn.Embedding(len(vocabulary), width, padding_idx=Vocabulary.PADDING)
         with torch.no_grad():
             if vectors is None:
                 self.embedding.weight.normal_(std=dim**-0.5)
-                self.embedding.weight[PADDING] = 0
+                self.embedding.weight[Vocabulary.PADDING] = 0
             else:
                 self.embedding.weight.copy_(vectors)
         self.embedding.weight.requires_grad_(trainable)

@@ -15,18 +15,16 @@ from halation._files import read_json, write_text
 from halation.data import Tokens
 from halation.semantics import TOKENIZERS
 
-__all__ = ["PADDING", "UNKNOWN", "Vocabulary"]
+__all__ = ["Vocabulary"]
 
-PADDING, UNKNOWN = 0, 1
-_FIRST = 2  # the first word's number
 _FORMAT = "halation vocabulary 1"
 
 
 class Vocabulary:
     """The words a text encoder knows, numbered from 2; 0 is padding, 1 stands for every other word.
 
-    `words` are the known words in the order of their numbers, `len` is the number of rows a table of word vectors
-    needs: the words and the two.
+    `words` are the known words in the order of their numbers. `len` counts them and the two special numbers: it is the
+    number of rows that a table of word vectors needs.
 
     >>> vocabulary = Vocabulary.build(["two dogs run", "two dogs and two cats"])
     >>> vocabulary.words, len(vocabulary)
@@ -36,10 +34,13 @@ class Vocabulary:
             [5, 0, 0]])
     """
 
+    PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
+    """The numbers of padding, of every unknown word, and of the first known word."""
+
     def __init__(self, words: Sequence[str], tokenizer: str = "words") -> None:
         self.tokenizer = one_of(tokenizer, TOKENIZERS, "tokenizer")
         self.words = tuple(words)
-        self._numbers = {word: number for number, word in enumerate(self.words, start=_FIRST)}
+        self._numbers = {word: number for number, word in enumerate(self.words, start=self.FIRST_WORD)}
         if len(self._numbers) < len(self.words):
             twice = next(word for word, count in Counter(self.words).items() if count > 1)
             raise InputError(f"the vocabulary has {twice!r} twice; every word needs one number")
@@ -68,11 +69,11 @@ class Vocabulary:
         if not captions:
             raise InputError("there are no captions to encode")
         number = self._numbers.get
-        rows = [[number(word, UNKNOWN) for word in self.split(caption)] or [UNKNOWN] for caption in captions]
+        rows = [[number(word, self.UNKNOWN) for word in self.split(caption)] or [self.UNKNOWN] for caption in captions]
         lengths = np.array([len(row) for row in rows])
         mask = np.arange(lengths.max()) < lengths[:, None]  # (B, L)
-        ids = np.full(mask.shape, PADDING, dtype=np.int64)
-        ids[mask] = [one for row in rows for one in row]
+        ids = np.full(mask.shape, self.PADDING, dtype=np.int64)
+        ids[mask] = [word for row in rows for word in row]
         return Tokens(torch.from_numpy(ids), torch.from_numpy(mask))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -97,7 +98,7 @@ class Vocabulary:
             raise InputError(f": {error}", path=path) from None
 
     def __len__(self) -> int:
-        return len(self.words) + _FIRST
+        return len(self.words) + self.FIRST_WORD
 
     def __contains__(self, word: str) -> bool:
         return word in self._numbers

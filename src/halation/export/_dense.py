@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from halation.data import Features, Tokens
-from halation.encoders import BiGRU, Precomputed, SmallTransformer
-from halation.encoders._gpo import GeneralisedPool
-from halation.encoders._image_precomputed import coarser
+from halation.encoders import BiGRU, GeneralisedPool, Precomputed, SmallTransformer
 
 __all__ = ["CELLS", "dense"]
 
@@ -114,7 +112,7 @@ class _Precomputed(nn.Module):
     def __init__(self, module: Precomputed) -> None:
         super().__init__()
         each = torch.eye(CELLS).view(1, CELLS, CELLS)  # a picture of one cell after the other
-        self.register_buffer("means", coarser(each, module.grid)[0])  # (grid², cells)
+        self.register_buffer("means", module.average_cells(each)[0])  # (grid², cells)
 
     def forward(self, features: Features) -> Features:
         assert features.local is not None

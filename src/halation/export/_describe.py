@@ -7,7 +7,6 @@ from typing import Any
 import halation
 from halation._errors import InputError
 from halation.encoders import EfficientNetLite0, Model, SmallConvNet, Vocabulary, WordsAndSentence
-from halation.encoders._vocabulary import PADDING, UNKNOWN
 
 __all__ = ["describe", "how_to_prepare"]
 
@@ -69,8 +68,8 @@ def _reading(vocabulary: Vocabulary) -> dict[str, Any]:
         "pattern": _PATTERNS[vocabulary.tokenizer],
         "lowercase": vocabulary.tokenizer == "words",
         "vocabulary": "vocabulary.json",
-        "padding": PADDING,
-        "unknown": UNKNOWN,
-        "first": 2,
+        "padding": vocabulary.PADDING,
+        "unknown": vocabulary.UNKNOWN,
+        "first": vocabulary.FIRST_WORD,
         "empty": "a text without words is one unknown word",
     }

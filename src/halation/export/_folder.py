@@ -16,8 +16,7 @@ from halation._files import read_json, write_text
 from halation._storage import publish_folder
 from halation.calibration import Calibrators
 from halation.data import Projection
-from halation.encoders import fingerprint, load
-from halation.encoders._words import GLOVE_50
+from halation.encoders import RunFolder, WordVectors, load
 from halation.export._card import model_card
 from halation.training import Recipe, read_recipe, to_toml
 
@@ -70,8 +69,8 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
         _write_json(folder / "run.json", told)
         _write_json(folder / "config.json", _config(recipe, told))
         if (source / _CALIBRATION).is_file():
-            calibrators = Calibrators.load(source / _CALIBRATION, fingerprint(source))
-            dataclasses.replace(calibrators, fingerprint=fingerprint(folder)).save(folder / _CALIBRATION)
+            calibrators = Calibrators.load(source / _CALIBRATION, RunFolder(source).fingerprint())
+            dataclasses.replace(calibrators, fingerprint=RunFolder(folder).fingerprint()).save(folder / _CALIBRATION)
         write_text(folder / "README.md", model_card(folder, recipe, told, licence, cut))
     return Path(out)
 
@@ -87,7 +86,7 @@ def _portable(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     features, vectors = recipe.data.features, recipe.text.vectors
     if _outside(features):  # what lies below the data's folder lies there for others too
         features = _last(features)
-    if vectors != GLOVE_50:
+    if vectors != WordVectors.GLOVE:
         vectors = _last(vectors)
     cut = (("data.features", recipe.data.features, features), ("text.vectors", recipe.text.vectors, vectors))
     changed = dataclasses.replace(

@@ -17,7 +17,7 @@ from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
 from halation._web import plain
 from halation.data import Features, read_picture
-from halation.encoders import Encoded, Gisted, Model, RunFiles, SoftMaximum, detail_of, load
+from halation.encoders import Encoded, Gisted, Model, SoftMaximum, detail_of, load
 from halation.report._attention import SideAttention, TextWords, attention_of, cells_per_row, split_words
 from halation.report._explanation import Explanation, JoinedScore
 from halation.report._influence import (
@@ -129,7 +129,7 @@ class Explainer:
     def __init__(self, model: Model, *, search: Search | None = None) -> None:
         self.search = search  # probabilities are those of its hits
         self.model, self.network = model, model.network
-        self.recipe = read_recipe(model.folder / RunFiles.CONFIG)
+        self.recipe = read_recipe(model.folder)
         compare = self.network.compare
         self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
 

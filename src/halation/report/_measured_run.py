@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import FloatArray
 from halation._progress import Progress
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, RunFiles, detail_of, load
+from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, detail_of, load
 from halation.evaluation import Report, evaluate
 from halation.report._facts import Map, Missing, RunFacts
 from halation.report._figure_data import training_of
@@ -54,7 +54,7 @@ class MeasuredRun:
 
     def facts(self) -> RunFacts:
         """The run in one line."""
-        recipe, run = read_recipe(self.model.folder / RunFiles.CONFIG), Run(self.model.folder)
+        recipe, run = read_recipe(self.model.folder), Run(self.model.folder)
         terms = [(name, term.weight) for name, term in vars(recipe.loss).items() if term.weight]
         losses = ", ".join(f"{name} × {weight:g}" for name, weight in terms)
         gist = " with a gist beside it" if isinstance(self.images, Gisted) else ""

@@ -9,7 +9,7 @@ from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.calibration import Calibrators, JudgedScores, ece, reliability
 from halation.data import Dataset, Direction
-from halation.encoders import Model, RunFiles
+from halation.encoders import Model
 from halation.report._facts import Missing, ReliabilityFacts, ReliabilityLine
 from halation.search import image_digests, judge_scores, near_matches, uncalibrated_probability
 from halation.training import read_recipe
@@ -43,7 +43,7 @@ def _reliability(
     scores, matches = judged.mixed() if calibrator is None else judged.mixed(calibrator.top)
     top = scores.shape[1]
     present = np.isfinite(scores)
-    words, before = uncalibrated_probability(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
+    words, before = uncalibrated_probability(read_recipe(model.folder), model.learnt)
     lines = [_line("uncalibrated", judged.mixed_values(before, top)[present], matches[present])]
     if calibrator is not None:
         lines.append(_line("calibrated", calibrator.probability(scores, judged.gallery)[present], matches[present]))

@@ -12,7 +12,7 @@ from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
 from halation.calibration import Ambiguity, CalibratorFit, Calibrators, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction
-from halation.encoders import Model, RunFiles, load
+from halation.encoders import Model, load
 from halation.search._judge import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
 from halation.search._typed import typed
 from halation.similarity import Gaussian
@@ -73,7 +73,7 @@ def calibrate_run(
     close = near_matches(dataset, relevance, threshold, progress=progress)
     if close is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
-    before, function = uncalibrated_probability(read_recipe(model.folder / RunFiles.CONFIG), model.learnt)
+    before, function = uncalibrated_probability(read_recipe(model.folder), model.learnt)
     judged = judge(model, dataset, close, progress=progress)
     fitted: dict[Direction, CalibratorFit] = {}
     for done, (direction, own) in enumerate(judged.items()):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from halation._errors import InputError
 from halation.calibration import Calibrators
-from halation.encoders import fingerprint
+from halation.encoders import RunFolder
 from halation.search._verdict import CANNOT_TELL
 
 __all__ = ["CALIBRATION", "read_calibrators"]
@@ -23,7 +23,7 @@ def read_calibrators(run: Path, mark: str | None = None) -> tuple[Calibrators | 
     if not path.is_file():
         return None, []
     try:
-        calibrators = Calibrators.load(path, mark or fingerprint(run))
+        calibrators = Calibrators.load(path, mark or RunFolder(run).fingerprint())
     except InputError as error:
         return None, [f"there are no probabilities: {error.render(lambda file: file.name)}"]
     return calibrators, [] if calibrators.t2i.can_abstain() else [CANNOT_TELL]

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from halation._errors import InputError
 from halation._progress import Log, Progress, no_log, silent
+from halation._torch import evaluation_mode
 from halation.data import Loader
-from halation.encoders import CCA, Network, PointHead, evaluating
+from halation.encoders import CCA, Network, PointHead
 from halation.training._processes import Processes
 from halation.training._recipe import CCAFit
 from halation.training._run import Run, TrainState
@@ -38,7 +39,7 @@ def fit_cca(network: Network, loader: Loader, settings: CCAFit, *, progress: Pro
             'model.source other than "attended"'
         )
     dataset = loader.dataset
-    with evaluating(network):
+    with evaluation_mode(network):
         images = _inputs(sides[0], loader.all_images(_BATCH), "images", len(dataset), progress)
         captions = _inputs(sides[1], loader.all_captions(_BATCH), "captions", dataset.n_captions, progress)
     pairs = images[torch.from_numpy(dataset.image_of)]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Batch, Dataset
-from halation.encoders import LearntScalars, Network, gather_encoded, on_each
+from halation.encoders import LearntScalars, Network, as_float32, gather_encoded
 from halation.semantics import Semantics
 from halation.training._recipe import Recipe
 from halation.training._step import Step
@@ -53,7 +53,7 @@ class Objective(nn.Module):
         device = next(self.parameters()).device
         with torch.autocast(device.type, precision, enabled=precision is not None):
             mine = self.model.images(images), self.model.captions(tokens)
-        images, captions = (gather_encoded(_full_precision(part)) for part in mine)
+        images, captions = (gather_encoded(as_float32(part)) for part in mine)
         step = Step(
             images,
             captions,
@@ -85,11 +85,6 @@ class Objective(nn.Module):
 def _owners(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     images = torch.as_tensor(batch.images).to(device)
     return images, images[torch.as_tensor(batch.image_of_caption).to(device)]
-
-
-def _full_precision(encoded: Any) -> Any:
-    """Half precision ends with the encoders: scores are float32."""
-    return on_each(encoded, lambda x: x.float() if x.is_floating_point() else x)
 
 
 def build_objective(recipe: Recipe, network: Network, dataset: Dataset) -> Objective:

@@ -87,11 +87,13 @@ class Recipe(ModelConfig):
 
 
 def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Recipe:
-    """A recipe file, or the name of one that comes with the package, with `section.key=value` overrides on top."""
+    """The recipe in a file, of a run's folder, or of the package by its name; `section.key=value` overrides on top."""
     source = Path(path)
-    if not source.exists() and source.parent == Path() and not source.suffix:
+    if (source / "config.toml").is_file():
+        source = source / "config.toml"
+    elif not source.exists() and source.parent == Path() and not source.suffix:
         source = _packaged(source.name)
-    return parse_recipe(read_text(source), overrides, source=str(path))
+    return parse_recipe(read_text(source), overrides, source=str(source))
 
 
 def parse_recipe(text: str, overrides: Iterable[str] = (), source: str = "recipe") -> Recipe:

@@ -20,14 +20,14 @@ from halation._errors import InputError
 from halation._files import write_text
 from halation._tensors import load_tensors, read_note, save_tensors
 from halation.data import Projection
-from halation.encoders import LearntScalars, Network, RunFiles, read_about
+from halation.encoders import LearntScalars, Network, RunFolder
 from halation.training._learner import Learner
 from halation.training._recipe import Recipe, read_recipe, to_toml
 
 __all__ = ["Run", "TrainState", "rounded"]
 
 _CHECKPOINT, _LOG = "checkpoint.safetensors", "metrics.jsonl"
-_WITHOUT_WEIGHTS = (RunFiles.CONFIG, RunFiles.VOCABULARY, Projection.FILE, RunFiles.ABOUT, _LOG)
+_WITHOUT_WEIGHTS = ("config.toml", "vocabulary.json", "run.json", Projection.FILE, _LOG)
 
 
 @dataclass
@@ -68,13 +68,13 @@ class Run:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder, self.files = Path(folder), RunFolder(folder)
         self._log_bytes = 0  # of metrics.jsonl, when the checkpoint that was restored was written
 
     @property
     def model_file(self) -> Path:
         """The best weights."""
-        return self.folder / RunFiles.WEIGHTS
+        return self.files.weights
 
     @property
     def checkpoint_file(self) -> Path:
@@ -86,22 +86,22 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         versions = {"halation": halation.__version__, "torch": torch.__version__, "numpy": np.__version__}
         self.note(**facts, versions=versions | {"python": platform.python_version()}, state="running")
-        write_text(self.folder / RunFiles.CONFIG, to_toml(recipe))
+        write_text(self.files.config, to_toml(recipe))
 
     def recipe(self) -> Recipe:
         """The recipe of a run that was begun."""
-        path = self.folder / RunFiles.CONFIG
+        path = self.files.config
         if not path.exists():
             raise InputError("holds no run to resume", path=self.folder, remedy="begin a new run")
         return read_recipe(path)
 
     def about(self) -> dict[str, Any]:
         """The content of run.json; empty where there is none yet."""
-        return read_about(self.folder)
+        return self.files.read_about()
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
-        write_text(self.folder / RunFiles.ABOUT, json.dumps(self.about() | facts, indent=2) + "\n")
+        write_text(self.files.about, json.dumps(self.about() | facts, indent=2) + "\n")
 
     def keep(self, network: Network, learnt: LearntScalars) -> None:
         """Keep the network as the best so far, and in the same file what the loss terms have learnt."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from halation import losses
 from halation._errors import one_of
 from halation._toml import number
-from halation.encoders import SoftMaximum, members_of
+from halation.encoders import Committee, SoftMaximum
 from halation.semantics import METRICS
 from halation.training._step import Step
 
@@ -292,7 +292,7 @@ class ByMember(nn.Module):
 
     def forward(self, step: Step) -> Tensor:
         compare = step.compare.compare if isinstance(step.compare, SoftMaximum) else step.compare
-        sides = (members_of(side, self.members) for side in step.gaussians())
+        sides = (Committee.split(side, self.members) for side in step.gaussians())
         steps = [replace(step, images=i, captions=c, compare=compare) for i, c in zip(*sides, strict=True)]
         return torch.stack([self.term(alone) for alone in steps]).mean()
 

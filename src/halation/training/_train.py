@@ -12,7 +12,7 @@ from typing import Any
 from halation._errors import InputError
 from halation._progress import Log, Progress, no_log, silent
 from halation.data import Dataset, FeatureOrigin, Projection, check_origin
-from halation.encoders import RunFiles, Vocabulary, build_network, load, loader_for, open_split
+from halation.encoders import Vocabulary, build_network, load, loader_for, open_split
 from halation.evaluation import evaluate
 from halation.training._closed_form import fit_cca, keep_untrained
 from halation.training._collapse import TrainingStopped
@@ -125,7 +125,7 @@ def _train(run: Run, recipe: Recipe, data: Path, group: Processes, progress: Pro
     try:
         if group.first:
             run.begin(recipe, _facts(recipe, train_set, data, group))
-            vocabulary.save(run.folder / RunFiles.VOCABULARY)
+            vocabulary.save(run.files.vocabulary)
             if train_set.features is not None and train_set.features.projection is not None:
                 train_set.features.projection.save(run.folder / Projection.FILE)
         group.same(None)  # the other processes read the folder only when it is there
@@ -185,9 +185,9 @@ def _data_folder(run: Run, chosen: str | os.PathLike[str] | None) -> Path:
 
 def _make_room(run: Run) -> None:
     """Check, before the work, that the folder is free; what a failed run without weights left there is removed."""
-    if not (run.folder / RunFiles.ABOUT).exists():
+    if not run.files.about.exists():
         return
-    ended = run.about().get("state") == "stopped" or not (run.folder / RunFiles.CONFIG).exists()
+    ended = run.about().get("state") == "stopped" or not run.files.config.exists()
     if run.has_weights() or not ended:  # without weights it may be a run in its first epoch
         raise InputError(
             "holds a run already",

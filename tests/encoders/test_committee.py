@@ -35,7 +35,7 @@ def test_the_members_come_out_of_the_joined_points_again() -> None:
     for member, points in zip(head.members, found, strict=True):
         torch.testing.assert_close(points.mean, member(features()).mean)
     for wrong in (5, 0, -2):
-        with pytest.raises(InputError, match=f"12 numbers are not those of {wrong} members"):
+        with pytest.raises(InputError, match=f"12 numbers cannot be split equally among {wrong} members"):
             Committee.split(head(features()), wrong)
     with pytest.raises(InputError, match="these are Gaussians with a variance"):
         Committee.split(Gaussian(torch.zeros(2, 4), torch.zeros(2, 4)), 2)

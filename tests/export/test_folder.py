@@ -52,7 +52,7 @@ def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
     for words in ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load"):
         assert words in card
     told = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
-    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(read_recipe(run / "config.toml"))
+    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(read_recipe(run))
     with pytest.raises(InputError, match="no licence's short name"):
         export_run(run, tmp_path / "other", licence="mit\nevil: true")
     assert "says nothing of its own uncertainty" in card_of(

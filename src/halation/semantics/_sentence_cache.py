@@ -55,6 +55,9 @@ class SentenceCache:
         self._encoder: Encode | None = None
         self._lock = threading.Lock()  # tokenizers refuse two callers at a time
 
+    def __deepcopy__(self, memo: dict[int, object]) -> SentenceCache:
+        return self  # threads share it: a copy of a text backbone, as ONNX export makes one, shares it too
+
     def __call__(self, sentences: Sequence[str]) -> Float32:
         """(n, d)."""
         keys = {sentence: _key(sentence) for sentence in sentences}

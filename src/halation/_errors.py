@@ -61,9 +61,11 @@ class HalationError(Exception):
         if self.path is not None:
             message = f"{show_path(self.path)}{'' if message[:1] in (':', ',') else ' '}{message}"
         argument = None if self.argument is None else show_argument(self.argument, self.value)
-        if self.remedy is not None:
-            return f"{message}; {self.remedy}{'' if argument is None else f' ({argument})'}"
-        return message if argument is None else f"{message}; pass {argument}"
+        if self.remedy is None and argument is None:
+            return message
+        what_to_do = f"pass {argument}" if self.remedy is None else self.remedy
+        shown = "" if self.remedy is None or argument is None else f" ({argument})"
+        return f"{message}{' ' if message.endswith('?') else '; '}{what_to_do}{shown}"
 
 
 class InputError(HalationError, ValueError):
@@ -78,8 +80,10 @@ class MissingExtra(HalationError, ImportError):  # type: ignore[misc]  # ImportE
         self.args = (what, extra)  # what a copy in another process is made of
 
 
-def one_of(value: str, choices: Iterable[str], what: str) -> str:
+def one_of(value: str, choices: Iterable[str], what: str, *, remedy: str | None = None) -> str:
     """Return `value` if it is one of `choices`; otherwise an error that suggests the nearest.
+
+    The error lists all choices, or gives your `remedy` instead where they are too many to read.
 
     >>> one_of("cidre", ["cider", "bleu4"], "metric")
     Traceback (most recent call last):
@@ -90,5 +94,8 @@ def one_of(value: str, choices: Iterable[str], what: str) -> str:
     if value in known:
         return value
     close = difflib.get_close_matches(str(value).lower(), [name.lower() for name in known], n=1, cutoff=0.4)
-    hint = next((f"; did you mean {name!r}?" for name in known if close and name.lower() == close[0]), ";")
-    raise InputError(f"unknown {what} {value!r}{hint} (known: {', '.join(known)})")
+    hint = next((f"; did you mean {name!r}?" for name in known if close and name.lower() == close[0]), "")
+    problem = f"unknown {what} {value!r}{hint}"
+    if remedy is not None:
+        raise InputError(problem, remedy=remedy)
+    raise InputError(f"{problem}{'' if hint else ';'} (known: {', '.join(known)})")

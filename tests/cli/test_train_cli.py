@@ -551,3 +551,20 @@ class TestRunsThatAreNotWhatTheySay:
         assert "p13.jpg is not a readable picture" in one_line(capsys)
         draw(data / "images" / "p13.jpg", 13)
         assert halation("evaluate", tmp_path / "run", "--data", data, "--metric", "R@1", "--resamples", 0) == 0
+
+
+def test_recipes_are_listed_one_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert halation("recipes") == 0
+    printed = capsys.readouterr()
+    rows = printed.out.splitlines()
+    assert sorted(row.split()[0] for row in rows) == [row.split()[0] for row in rows]
+    assert all(len(row.split(maxsplit=1)[1]) > 20 for row in rows) and printed.err.startswith("\nnext: halation train")
+    assert {"scenes_pcme", "flickr8k_pcme_daa"} <= {row.split()[0] for row in rows}
+
+
+def test_an_unknown_recipe_gets_a_suggestion_and_not_a_wall_of_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert halation("train", "scenes_pmce", "--data", tmp_path, "--out", tmp_path / "run") == 2
+    message = "unknown recipe 'scenes_pmce'; did you mean 'scenes_pcme'? `halation recipes` lists them"
+    assert one_line(capsys) == f"halation: {message}"

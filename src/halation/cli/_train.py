@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 from shlex import quote
+from shutil import get_terminal_size
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,12 +23,26 @@ __all__ = ["add_verbs"]
 
 def add_verbs(app: typer.Typer) -> None:
     """Add the verbs of this file to the command line."""
-    for verb in (train, demo):
+    for verb in (recipes, train, demo):
         app.command(rich_help_panel="Train")(verb)
 
 
+def recipes() -> None:
+    """List the recipes that come with the package."""
+    from halation.training import list_recipes
+
+    described = list_recipes()
+    width = max(len(name) for name, _ in described)
+    room = get_terminal_size().columns - width - 2 if sys.stdout.isatty() else None
+    for name, description in described:
+        print(f"{name.ljust(width)}  {description if room is None else shorten(description, room, placeholder=' …')}")
+    print("\nnext: halation train RECIPE --data FOLDER --out RUN", file=sys.stderr)
+
+
 def train(
-    recipe: Annotated[Path | None, typer.Argument(help="A recipe: its name, or a TOML file.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Argument(help="A recipe: a name that `halation recipes` lists, or a TOML file.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The dataset's folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     overrides: Annotated[

@@ -118,7 +118,7 @@ def _listen(settings: ServeSettings) -> socket.socket:
         listening.close()
         raise InputError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; is another server there?",
-            remedy="give another port, or 0 for any that is free",
+            remedy="Give another port, or 0 for any that is free",
             argument="port",
         ) from None
     return listening

@@ -127,7 +127,8 @@ def list_recipes() -> list[tuple[str, str]]:
 
 def _packaged(name: str) -> Path:
     folder = _packaged_folder()
-    return folder / f"{one_of(name, sorted(path.stem for path in folder.glob('*.toml')), 'recipe')}.toml"
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    return folder / f"{one_of(name, names, 'recipe', remedy='`halation recipes` lists them')}.toml"
 
 
 def _packaged_folder() -> Path:

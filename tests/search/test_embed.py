@@ -25,9 +25,9 @@ from PIL import Image
 
 from halation import Gaussian, InputError
 from halation.encoders import Encoded, Model, load
-from halation.search import Embeddings, _close, _embed, embed, make_index, open_search
-from halation.search._journal import Writer, read_journal
-from halation.search._sources import open_source
+from halation.search import Embeddings, _embed, _manifest, embed, make_index, open_search
+from halation.search._journal import JournalWriter, read_journal
+from halation.search._open_source import open_source
 from layouts import draw
 from runs import write_run
 
@@ -67,9 +67,9 @@ def test_a_dataset_is_embedded_as_the_model_encodes_it(run: Path, flickr: Path, 
         kept = found.sides[side].gaussians()  # type: ignore[index]
         assert torch.allclose(kept.mean, encoded.mean, atol=1e-5)
         assert torch.allclose(kept.log_var, encoded.log_var, atol=1e-5)  # type: ignore[arg-type]
-    records = list(found.sides["images"].records())
+    records = list(found.sides["images"].items())
     assert [record.id for record in records] == list(dataset.truth.image_ids)
-    assert records[0].captions == dataset.captions[:5] and records[0].place is not None
+    assert records[0].captions == dataset.captions[:5] and records[0].location is not None
     assert found.sides["captions"].ids == list(dataset.truth.caption_ids)
     assert len(embed(run, flickr, tmp_path / "all").sides["images"]) == 16  # every split, unless one is named
     only = embed(run, flickr, tmp_path / "only", split="dev", side="captions")
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "a.jpg").write_text("not a picture")
-    with pytest.raises(InputError, match=r"not one item could be read \(a.jpg is not a readable picture"):
+    with pytest.raises(InputError, match=r"no item could be read \(a.jpg is not a readable picture"):
         embed(run, broken, tmp_path / "none")
 
 
@@ -155,14 +155,14 @@ def test_what_could_not_be_read_this_time_is_tried_again(
 
     if kind in ("tar", "gone"):
 
-        def placed(roots: Any, place: Any, original: Any = _embed.read_place) -> Any:
+        def placed(roots: Any, place: Any, original: Any = _embed.read_location) -> Any:
             if failing and place == sought:
                 raise InputError("p03.png does not exist") if kind == "gone" else problem
             return original(roots, place)
 
-        entries = open_source(source, load(run)).entries["images"]
-        sought = next(entry.place for entry in entries if entry.id == broken)
-        monkeypatch.setattr(_embed, "read_place", placed)
+        entries = open_source(source, load(run)).sides["images"]
+        sought = next(entry.location for entry in entries if entry.id == broken)
+        monkeypatch.setattr(_embed, "read_location", placed)
     else:
 
         def opened(fp: Any, original: Any = Image.open, **more: Any) -> Any:
@@ -233,7 +233,7 @@ def test_more_processes_with_nothing_left_to_do_leave_what_an_index_can_read(
 
 def test_parts_without_rows_that_a_manifest_names_are_no_damage(run: Path, photos: Path, tmp_path: Path) -> None:
     side = embed(run, photos, tmp_path / "emb").sides["images"]
-    with Writer(side.folder / "part-00000-of-00002"):
+    with JournalWriter(side.folder / "part-00000-of-00002"):
         pass
     said = json.loads((tmp_path / "emb" / "manifest.json").read_text())
     said["sides"]["images"]["parts"] += ["part-00000-of-00002"]  # as this program wrote them once
@@ -259,7 +259,7 @@ def test_shards_end_one_after_the_other(
 ) -> None:
     """One sees a picture that the other could not read: whoever writes last, the list it speaks of is there."""
     inside, most = 0, 0
-    gate, listed = threading.Barrier(2, timeout=0.5), _close._listed
+    gate, listed = threading.Barrier(2, timeout=0.5), _manifest._write_listing
 
     def watched(folder: Path, entries: Any) -> Any:
         nonlocal inside, most
@@ -272,7 +272,7 @@ def test_shards_end_one_after_the_other(
         return found
 
     embed(run, photos, tmp_path / "emb")
-    monkeypatch.setattr(_close, "_listed", watched)
+    monkeypatch.setattr(_manifest, "_write_listing", watched)
     with ThreadPoolExecutor(2) as pool:
         ended = [pool.submit(embed, run, photos, tmp_path / "emb", shard=(index, 2)) for index in range(2)]
         assert all(one.result().complete for one in ended)
@@ -312,9 +312,9 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
         torch.from_numpy(rng.normal(size=(20, 3))).float(),
     )
     folder = tmp_path / "part"
-    calls, computed, append = 0, [0] * 20, Writer._append
+    calls, computed, append = 0, [0] * 20, JournalWriter._append
 
-    def failing(writer: Writer, name: str, offset: int, content: bytes) -> None:
+    def failing(writer: JournalWriter, name: str, offset: int, content: bytes) -> None:
         nonlocal calls
         if calls == cut:
             append(writer, name, offset, content[: torn * len(content) // 100])
@@ -323,7 +323,7 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
         append(writer, name, offset, content)
 
     def work() -> None:
-        with Writer(folder) as writer:
+        with JournalWriter(folder) as writer:
             have = {name for name, _ in writer.journal.rows} | set(writer.journal.corrupt)
             todo = [n for n in range(20) if str(n) not in have]
             for batch in (todo[start : start + 4] for start in range(0, len(todo), 4)):
@@ -336,7 +336,7 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
 
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Writer, "_append", failing)
+            patch.setattr(JournalWriter, "_append", failing)
             work()
     except Killed:
         pass
@@ -358,15 +358,25 @@ original, log = Model.encode_images, open(sys.argv[4], "a")
 def encode_images(self, pixels, **options):
     time.sleep(0.03)
     return original(self, pixels, **options)
-sort = _embed._sorted_out
+sort = _embed._collected
 def sorted_out(batch, futures):
     result = sort(batch, futures)
     log.write("".join(entry.id + "\\n" for entry in result[0]))
     log.flush()
     return result
-Model.encode_images, _embed._sorted_out = encode_images, sorted_out
+Model.encode_images, _embed._collected = encode_images, sorted_out
 _embed.embed(sys.argv[1], sys.argv[2], sys.argv[3], batch_size=2)
 """
+
+
+def test_files_that_killed_processes_left_are_swept(run: Path, photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "emb"
+    embed(run, photos, out)
+    left = [out / ".halation-partial-0a1b2c3d.json", out / "images" / ".halation-partial-0a1b2c3d.jsonl"]
+    for path in left:
+        path.touch()
+    embed(run, photos, out)
+    assert not any(path.exists() for path in left)
 
 
 def test_kill_nine_loses_no_row_and_repeats_none(
@@ -460,7 +470,7 @@ class TestMistakes:
     def test_a_folder_in_use_is_left_alone(self, run: Path, photos: Path, tmp_path: Path) -> None:
         embed(run, photos, tmp_path / "emb")
         with (
-            Writer(tmp_path / "emb" / "images" / "part-00000-of-00001"),
+            JournalWriter(tmp_path / "emb" / "images" / "part-00000-of-00001"),
             pytest.raises(InputError, match="is being written by another process"),
         ):
             embed(run, photos, tmp_path / "emb")
@@ -468,15 +478,15 @@ class TestMistakes:
     def test_a_full_disk_is_said_and_nothing_is_lost(
         self, run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        append, calls = Writer._append, iter(range(100))
+        append, calls = JournalWriter._append, iter(range(100))
 
-        def full(writer: Writer, *write: object) -> None:
+        def full(writer: JournalWriter, *write: object) -> None:
             if next(calls) > 7:
                 raise OSError(errno.ENOSPC, "No space left on device")
             append(writer, *write)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
-            patch.setattr(Writer, "_append", full)
+            patch.setattr(JournalWriter, "_append", full)
             with pytest.raises(InputError, match="the disk is full; make room"):
                 embed(run, photos, tmp_path / "emb", batch_size=4)
         watch = PictureCounter(monkeypatch)
@@ -493,7 +503,7 @@ class TestMistakes:
         with pytest.raises(InputError, match=r"rows 16 to 31 are damaged"):
             side.check()
         path.write_bytes(content[:100])
-        with pytest.raises(InputError, match=rf"{name} has 100 bytes where the journal tells of 1280; delete"):
+        with pytest.raises(InputError, match=rf"{name} has 100 bytes where the journal has 1280; delete"):
             side.gaussians()
         shutil.rmtree(path.parent)
         with pytest.raises(InputError, match="is missing; run the same"):
@@ -512,7 +522,7 @@ class TestMistakes:
         (out / "manifest.json").write_text(json.dumps({**said, "format": "halation embeddings 9"}))
         with pytest.raises(InputError, match=r"says \"format\": 'halation embeddings 9', this halation reads"):
             Embeddings.open(out)
-        with pytest.raises(InputError, match="it is no folder that halation embed made"):
+        with pytest.raises(InputError, match="it is not a folder that halation embed made"):
             Embeddings.open(photos)
         with pytest.raises(InputError, match="does not exist; make it with `halation embed`"):
             Embeddings.open(tmp_path / "nowhere")

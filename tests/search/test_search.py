@@ -116,7 +116,8 @@ class TestAnswers:
     def test_a_part_of_the_ids_is_made_without_the_others(
         self, search: Search, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        names = [name for index in search.indexes.values() for name in index.ids]
+        sides = [search.table.records(side, range(len(index))) for side, index in search.indexes.items()]
+        names = [record.id for records in sides for record in records]
         assert list(search.items) == names
         monkeypatch.setattr(Index, "ids", property(lambda index: pytest.fail("all ids were made")))
         assert search.items[14:19] == names[14:19] and search.items[::-7] == names[::-7]
@@ -124,6 +125,10 @@ class TestAnswers:
         assert search.items[-1] == names[-1]
         with pytest.raises(IndexError):
             search.items[96]
+
+    def test_ids_are_stored_once(self, index: Path) -> None:
+        holding = {path.name for path in index.rglob("*") if path.is_file() and b"p2.jpg" in path.read_bytes()}
+        assert holding == {"items.sqlite"}
 
     def test_items_by_id(self, search: Search, flickr: Path) -> None:
         item = search.item("p2.jpg")
@@ -517,6 +522,7 @@ class TestMistakes:
             open_search(own)
         for change, what in (
             ({"format": "halation search 7"}, "says \"format\": 'halation search 7', this halation reads"),
+            ({"format": "halation search 1"}, "index the embeddings again: halation index EMBEDDINGS -o INDEX"),
             ({"roots": None}, "is damaged"),
         ):
             broken = {**said, **change}
@@ -544,7 +550,7 @@ class TestMistakes:
     def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not exist; make it with `halation index`"):
             open_search(tmp_path / "nowhere")
-        with pytest.raises(InputError, match="it is no folder that halation index made"):
+        with pytest.raises(InputError, match="it is not a folder that halation index made"):
             open_search(run)
 
     def test_an_index_never_replaces_what_is_none(self, index: Path, run: Path, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from halation import InputError
 from halation.data import read_picture
 from halation.encoders import Model, load
 from halation.search import embed, make_index, open_search
-from halation.search._entries import Source, read_place
-from halation.search._sources import open_source
+from halation.search._open_source import open_source
+from halation.search._source import Source, read_location
 from layouts import draw, write_karpathy
 from runs import write_run
 
@@ -27,7 +27,7 @@ def model(run: Path) -> Model:
 
 
 def ids(source: Source, side: Any = "images") -> list[str]:
-    return [entry.id for entry in source.entries[side]]
+    return [entry.id for entry in source.sides[side]]
 
 
 def lines(path: Path, *rows: object) -> Path:
@@ -73,10 +73,10 @@ class TestFolders:
         source = open_source(tmp_path / "p", model)
         (tmp_path / "p" / "a.png").unlink()
         (tmp_path / "p" / "a.png").symlink_to(draw(tmp_path / "secret.png", 2))
-        place = source.entries["images"][0].place
+        place = source.sides["images"][0].location
         assert place is not None
         with pytest.raises(InputError, match="leaves"):
-            read_place(source.roots, place)
+            read_location(source.roots, place)
 
     @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
     def test_names_that_are_not_utf8_are_listed(self, model: Model, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ class TestText:
         path.write_text("a dog\n\n  the  red bus \n", encoding="utf-8")
         source = open_source(path, model)
         assert ids(source, "captions") == ["words.txt:1", "words.txt:3"]
-        assert source.entries["captions"][1].captions == ("the red bus",)
+        assert source.sides["captions"][1].captions == ("the red bus",)
         path.write_text("\n", encoding="utf-8")
         with pytest.raises(InputError, match="is empty; write one caption on each line"):
             open_source(path, model)
@@ -162,11 +162,11 @@ class TestJsonLines:
         )
         source = open_source(path, model)
         assert ids(source) == ["a.png", "second", "again"]
-        places = [entry.place for entry in source.entries["images"]]
+        places = [entry.location for entry in source.sides["images"]]
         assert [place.name for place in places if place] == ["a.png", "images/b.png", "a.png"]
         expected = ["a.png#0", "a.png#1", "second#0", "list.jsonl:3", "list.jsonl:4#0", "list.jsonl:4#1"]
         assert ids(source, "captions") == expected
-        assert source.entries["images"][0].captions == ("a dog", "a ? puppy")
+        assert source.sides["images"][0].captions == ("a dog", "a ? puppy")
 
     def test_pictures_may_lie_below_a_root_but_not_elsewhere(self, model: Model, tmp_path: Path) -> None:
         picture = draw(tmp_path / "store" / "a.png", 1)
@@ -232,7 +232,7 @@ class TestTarShards:
         tar(tmp_path / "shards" / "1.tar", ("1.json", b'{"captions": ["x", "y"]}'), ("1.png", other))
         source = open_source(tmp_path / "shards", model)
         assert ids(source) == ["0.tar/s/1.png", "0.tar/s/2.png", "1.tar/1.png"]
-        assert [entry.captions for entry in source.entries["images"]] == [("a dog",), (), ("x", "y")]
+        assert [entry.captions for entry in source.sides["images"]] == [("a dog",), (), ("x", "y")]
         assert ids(source, "captions") == ["0.tar/s/1.png#0", "1.tar/1.png#0", "1.tar/1.png#1"]
         found = embed(run, tmp_path / "shards", tmp_path / "emb")
         bare = embed(run, tmp_path / "one", tmp_path / "bare").sides["images"].gaussians()
@@ -256,7 +256,7 @@ class TestTarShards:
         lost = dict(found.corrupt)
         assert "leaves the dataset's folder" in lost["h.tar/../../evil.png"]
         assert "leaves the dataset's folder" in lost["h.tar//abs.png"] and "is a link" in lost["h.tar/l.png"]
-        assert "a second picture" in lost["h.tar/ok.jpg"] and "no readable JSON" in lost["h.tar/ok.json"]
+        assert "a second picture" in lost["h.tar/ok.jpg"] and "is not readable JSON" in lost["h.tar/ok.json"]
         assert "captions have at most" in lost["h.tar/big.txt"]
         after = {file for file in tmp_path.rglob("*") if "emb" not in file.relative_to(tmp_path).parts}
         assert after == before
@@ -268,7 +268,7 @@ class TestTarShards:
         found = embed(run, path, tmp_path / "emb")
         assert found.sides["images"].ids == ["cut.tar/0.png", "cut.tar/1.png"] and len(found.corrupt) >= 1
         path.write_bytes(b"not a tar file" * 100)
-        with pytest.raises(InputError, match="is no readable tar file"):
+        with pytest.raises(InputError, match="is not a readable tar file"):
             embed(run, path, tmp_path / "emb2")
 
 
@@ -304,8 +304,8 @@ class TestRunsOnFeatures:
         images, _ = model.encode_dataset(model.open_dataset(data, "all"))
         assert found.gaussians().mean.allclose(images.mean, atol=1e-5)  # type: ignore[union-attr]
         assert found.gaussians().is_point
-        record = next(found.records())
-        assert record.place is not None and record.place.name == "images/p0.jpg"  # still shown
+        record = next(found.items())
+        assert record.location is not None and record.location.name == "images/p0.jpg"  # still shown
         np.save(data / "features" / "mine.npy", -values)  # computed anew
         again = embed(run, data, tmp_path / "emb").sides["images"].gaussians().mean
         assert not again.allclose(images.mean, atol=1e-3)  # type: ignore[union-attr]
@@ -343,6 +343,6 @@ def test_every_source_reads_its_pictures_back(model: Model, flickr: Path, tmp_pa
     path = tar(tmp_path / "a.tar", ("1.png", png))
     for place in (flickr, tmp_path / "one", path):
         source = open_source(place, model)
-        where = source.entries["images"][0].place
+        where = source.sides["images"][0].location
         assert where is not None
-        assert read_picture(read_place(source.roots, where)).size == (40, 32)
+        assert read_picture(read_location(source.roots, where)).size == (40, 32)

@@ -103,8 +103,7 @@ def explain_hit(
     model = search.model
     explainer = Explainer(model)
     probability = _hit_probability(search, id, text)
-    index = search.indexes["images"]
-    stored = index.gaussians(index.rows([id]))
+    stored = search.gaussian(id)
     try:
         _ = model.images.network
     except (InputError, MissingExtra) as error:

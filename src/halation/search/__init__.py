@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from halation.search._calibrate import Calibrated, calibrate_run, calibration_split, image_digests
     from halation.search._calibrators import read_calibrators
     from halation.search._embed import embed
-    from halation.search._embeddings import Embedded, Embeddings
+    from halation.search._embeddings import EmbeddedSide, Embeddings
     from halation.search._judge import NEAR_RELEVANCE, judge, judge_scores, near_matches, uncalibrated_probability
     from halation.search._make_index import make_index
     from halation.search._open_search import open_search
@@ -30,7 +30,7 @@ __all__ = [
     "NEAR_RELEVANCE",
     "Answer",
     "Calibrated",
-    "Embedded",
+    "EmbeddedSide",
     "Embeddings",
     "Hit",
     "Item",
@@ -58,7 +58,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "NEAR_RELEVANCE": "halation.search._judge",
             "Answer": "halation.search._answers",
             "Calibrated": "halation.search._calibrate",
-            "Embedded": "halation.search._embeddings",
+            "EmbeddedSide": "halation.search._embeddings",
             "Embeddings": "halation.search._embeddings",
             "Hit": "halation.search._answers",
             "Item": "halation.search._answers",

@@ -1,4 +1,4 @@
-"""What the items of an index are: captions and places in one SQLite file, looked up by id, never all in memory."""
+"""The items of a search: ids, captions and locations in one SQLite file, found by row or id, never all in memory."""
 
 from __future__ import annotations
 
@@ -7,52 +7,54 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.request import pathname2url
 
 from halation._errors import InputError
 from halation.search._answers import Side
-from halation.search._entries import PictureLocation
+from halation.search._source import PictureLocation
 
-__all__ = ["Items", "Known", "write_items"]
+__all__ = ["ItemRecord", "ItemTable", "write_items"]
 
-_COLUMNS = "id, captions, root, name, offset, size, uncertainty"
+_COLUMNS = "row, id, captions, root, name, offset, size, uncertainty"
+_AT_ONCE = 500  # rows of one query
 
 
-class Known(NamedTuple):
-    """What is known of an item."""
+class ItemRecord(NamedTuple):
+    """What is stored of an item beside its Gaussian."""
 
     id: str
     captions: tuple[str, ...] = ()
-    place: PictureLocation | None = None
+    location: PictureLocation | None = None
     uncertainty: float | None = None
 
 
-def write_items(path: Path, sides: Iterable[tuple[Side, Iterable[Known]]]) -> None:
-    """A new file with the items of every side."""
+def write_items(path: Path, sides: Iterable[tuple[Side, Iterable[ItemRecord]]]) -> None:
+    """Write a new file with the items of every side, in the order of their rows."""
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode = OFF")  # the folder it is in is thrown away if this ends early
-        connection.execute("PRAGMA synchronous = OFF")  # who makes that folder has it all on the disk before it counts
+        connection.execute("PRAGMA synchronous = OFF")  # the folder is on the disk before it is published
         connection.execute(
-            "CREATE TABLE items (side TEXT, id TEXT, captions TEXT, root INTEGER, name TEXT, offset INTEGER, "
-            "size INTEGER, uncertainty REAL, PRIMARY KEY (side, id)) WITHOUT ROWID"
+            "CREATE TABLE items (side TEXT, row INTEGER, id TEXT, captions TEXT, root INTEGER, name TEXT, "
+            "offset INTEGER, size INTEGER, uncertainty REAL, PRIMARY KEY (side, row)) WITHOUT ROWID"
         )
         for side, items in sides:
-            connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(side, items))
+            connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(side, items))
+        connection.execute("CREATE UNIQUE INDEX items_by_id ON items (id)")
         connection.commit()
     finally:
         connection.close()
 
 
-def _rows(side: Side, items: Iterable[Known]) -> Iterator[tuple[object, ...]]:
-    for item in items:
-        place = item.place or (None, None, None, None)
-        yield side, item.id, json.dumps(item.captions, ensure_ascii=False), *place, item.uncertainty
+def _rows(side: Side, items: Iterable[ItemRecord]) -> Iterator[tuple[object, ...]]:
+    for row, item in enumerate(items):
+        location = item.location or (None, None, None, None)
+        yield side, row, item.id, json.dumps(item.captions, ensure_ascii=False), *location, item.uncertainty
 
 
-class Items:
-    """The file, open to read; may be asked by several threads."""
+class ItemTable:
+    """The file, open to read. Several threads may use it at once."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._lock = path, threading.Lock()
@@ -61,28 +63,35 @@ class Items:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
             self._connection.execute("SELECT count(*) FROM items")
         except sqlite3.Error as error:
-            raise InputError(f"cannot be read ({error}); make the index again with halation index", path=path) from None
+            raise InputError(
+                f"cannot be read ({error})", path=path, remedy="make the index again with `halation index`"
+            ) from None
 
-    def find(self, side: Side, ids: Sequence[str]) -> dict[str, Known]:
-        """What is known of these items; those that are not there are left out."""
-        found: dict[str, Known] = {}
-        for start in range(0, len(ids), 500):
-            some = list(ids[start : start + 500])
+    def records(self, side: Side, rows: Sequence[int]) -> list[ItemRecord]:
+        """The items at these rows of a side, in this order."""
+        records: dict[int, ItemRecord] = {}
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE]
             marks = ", ".join("?" * len(some))
-            with self._lock:
-                rows = self._connection.execute(
-                    f"SELECT {_COLUMNS} FROM items WHERE side = ? AND id IN ({marks})",  # noqa: S608  # marks alone
-                    [side, *some],
-                ).fetchall()
-            found.update({str(row[0]): _known(row) for row in rows})
-        return found
+            query = f"SELECT {_COLUMNS} FROM items WHERE side = ? AND row IN ({marks})"  # noqa: S608  # marks alone
+            records.update({cast(int, values[0]): _record(values) for values in self._select(query, [side, *some])})
+        return [records[row] for row in rows]
+
+    def locate(self, id: str) -> tuple[Side, int] | None:  # noqa: A002
+        """Side and row of an id; None where there is no such item."""
+        rows = self._select("SELECT side, row FROM items WHERE id = ?", [id])
+        return cast(tuple[Side, int], rows[0]) if rows else None
+
+    def _select(self, query: str, values: Sequence[object]) -> list[tuple[object, ...]]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
 
-def _known(row: tuple[object, ...]) -> Known:
-    place = None if row[2] is None else PictureLocation(*row[2:6])  # type: ignore[arg-type]
-    return Known(str(row[0]), tuple(json.loads(str(row[1]))), place, row[6])  # type: ignore[arg-type]
+def _record(values: Sequence[object]) -> ItemRecord:
+    location = None if values[3] is None else PictureLocation(*values[3:7])  # type: ignore[arg-type]
+    return ItemRecord(str(values[1]), tuple(json.loads(str(values[2]))), location, cast(float | None, values[7]))

@@ -1,8 +1,8 @@
-"""Rows that grow batch by batch and survive a kill at any moment.
+"""The embed journal: rows that grow batch by batch and survive a kill at any moment.
 
 A part's folder holds `mean.f32` and `log_var.f32`, rows of float32 one after the other, and `journal.jsonl`, one line
 for each batch: what its rows are, and their sha256. The vectors are on disk before their line is; a line counts when
-its line feed is there. So whatever happens, the journal tells the truth: nothing in it is computed twice or lost.
+its line feed is there. So nothing in the journal is computed twice or lost, whatever happens.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from halation._errors import InputError
 from halation._storage import exclusive
 from halation.similarity import Gaussian
 
-__all__ = ["ARRAYS", "JOURNAL", "Batch", "Journal", "Lost", "Writer", "read_journal"]
+__all__ = ["ARRAYS", "JOURNAL", "Batch", "Failure", "Journal", "JournalWriter", "read_journal"]
 
 ARRAYS = ("mean.f32", "log_var.f32")
 JOURNAL = "journal.jsonl"
 
 
-Lost = tuple[str, str, str]  # id, stamp, why
+Failure = tuple[str, str, str]  # id, stamp, reason
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Journal:
 
     def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
         """Mean and log-variance (n, d), memory-mapped; the second is None for points."""
-        found = [self._array(name) for name in (ARRAYS[:1] if self.points else ARRAYS)]
-        return found[0], found[1] if len(found) > 1 else None
+        arrays = [self._array(name) for name in (ARRAYS[:1] if self.points else ARRAYS)]
+        return arrays[0], arrays[1] if len(arrays) > 1 else None
 
     def check(self) -> None:
         """Read every row and compare with its checksum; a part without rows has no files, and nothing to compare."""
@@ -65,8 +65,8 @@ class Journal:
             return
         arrays = [array for array in self.arrays() if array is not None]
         for batch in self.batches:
-            found = _sha256([array[batch.start : batch.start + batch.count] for array in arrays])
-            if found != batch.sha256:
+            actual = _sha256([array[batch.start : batch.start + batch.count] for array in arrays])
+            if actual != batch.sha256:
                 raise InputError(
                     f": rows {batch.start} to {batch.start + batch.count - 1} are damaged (their sha256 "
                     "differs from the journal's); delete this folder and embed again: the other parts are kept",
@@ -78,13 +78,13 @@ class Journal:
         wanted = shape[0] * shape[1] * 4
         size = path.stat().st_size if path.is_file() else -1
         if size < wanted:
-            what = "is missing" if size < 0 else f"has {size} bytes where the journal tells of {wanted}"
+            what = "is missing" if size < 0 else f"has {size} bytes where the journal has {wanted}"
             raise InputError(f"{what}; delete {self.folder} and embed again: the other parts are kept", path=path)
         return np.memmap(path, dtype="<f4", mode="c", shape=shape)  # torch wants it writable; no write reaches the file
 
 
 def read_journal(folder: Path) -> Journal:
-    """What a part holds; a last line without its end is none."""
+    """The journal of a part; a last line without its end does not count."""
     journal = Journal(folder)
     path = folder / JOURNAL
     if not path.is_file():
@@ -94,7 +94,7 @@ def read_journal(folder: Path) -> Journal:
             if not line.endswith(b"\n"):
                 break
             try:
-                _take(journal, json.loads(line))
+                _apply(journal, json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
                     f"line {number} is damaged ({error!r}); delete {folder} and embed again: the other parts are kept",
@@ -104,7 +104,7 @@ def read_journal(folder: Path) -> Journal:
     return journal
 
 
-def _take(journal: Journal, line: Mapping[str, Any]) -> None:
+def _apply(journal: Journal, line: Mapping[str, Any]) -> None:
     rows = [(str(name), str(stamp)) for name, stamp in line["rows"]]
     if rows:
         journal.dim, journal.points = int(line["dim"]), bool(line["points"])
@@ -114,15 +114,15 @@ def _take(journal: Journal, line: Mapping[str, Any]) -> None:
     journal.missed.update({str(name): (str(stamp), str(why)) for name, stamp, why in line.get("missed", ())})
 
 
-class Writer:
-    """The one process that adds to a part. Use as a context: the lock on the folder ends with it, or with a kill."""
+class JournalWriter:
+    """Adds batches to a part. Use it as a context: the lock on the part ends with it, or with the process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files: dict[str, IO[bytes]] = {}
         self._open_files = contextlib.ExitStack()  # and the lock
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> JournalWriter:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._resume(self._open(JOURNAL))
@@ -138,7 +138,7 @@ class Writer:
             raise InputError("is being written by another process; wait for it, or stop it", path=self.folder) from None
         self.journal = read_journal(self.folder)
         if self.journal.rows:
-            self.journal.arrays()  # says what is missing, before more is added behind it
+            self.journal.arrays()  # an InputError if a file is missing, before more is added
         file.truncate(self.journal.length)
 
     def __exit__(self, *problem: object) -> None:
@@ -148,12 +148,12 @@ class Writer:
         self,
         rows: Sequence[tuple[str, str]],
         values: Gaussian | None,
-        corrupt: Sequence[Lost],
-        missed: Sequence[Lost] = (),
+        corrupt: Sequence[Failure],
+        missed: Sequence[Failure] = (),
     ) -> None:
-        """A batch: (id, stamp) of each row with its Gaussian, and (id, stamp, why) of what is broken, or was missed.
+        """Add a batch: (id, stamp) of each row with its Gaussian, and failures, corrupt for good or missed this time.
 
-        What was missed before for the same reason is not written down again: a run may be repeated for ever.
+        An item missed before for the same reason is not written again: a run may be repeated for ever.
         """
         line: dict[str, Any] = {"rows": list(rows), "corrupt": list(corrupt)}
         if new := [one for one in missed if self.journal.missed.get(one[0]) != one[1:]]:
@@ -171,7 +171,7 @@ class Writer:
         written = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         self._append(JOURNAL, self.journal.length, written)
         self.journal.length += len(written)
-        _take(self.journal, line)
+        _apply(self.journal, line)
 
     def _append(self, name: str, offset: int, content: bytes) -> None:
         file = self._files.get(name) or self._open(name)
@@ -187,7 +187,7 @@ class Writer:
 
 
 def _sha256(arrays: Sequence[npt.NDArray[np.float32]]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -13,8 +13,8 @@ from halation.encoders import Model, load
 from halation.index import Index
 from halation.search._answers import Side
 from halation.search._calibrators import read_calibrators
-from halation.search._items import Items
-from halation.search._make_index import ABOUT, FORMAT, ITEMS
+from halation.search._items import ItemTable
+from halation.search._make_index import FORMAT, HEAD, ITEMS
 from halation.search._search import Search
 
 __all__ = ["open_search"]
@@ -28,10 +28,10 @@ def open_search(
 ) -> Search:
     """An index, ready for questions. `run` where the run's folder is no longer where it was when the index was made."""
     root = Path(folder)
-    said = _about(root)
-    model = _model(root, said, run, backbone).without_gist()  # a gist orders what does not match
+    head = _read_head(root)
+    model = _model(root, head, run, backbone).without_gist()  # a gist orders what does not match
     mark = model.fingerprint
-    if mark != said["fingerprint"]:
+    if mark != head["fingerprint"]:
         raise InputError(
             f"was made by another model than the run {model.folder.name} is now (was it trained further?); their "
             "numbers cannot be compared",
@@ -44,45 +44,53 @@ def open_search(
     calibrators, notes = read_calibrators(model.folder, mark)
     while True:
         try:
-            indexes, items = _loaded(root / said["data"], said)
+            indexes, items = _load(root / head["data"], head)
         except (InputError, OSError):
-            if (now := _about(root))["data"] == said["data"] or now["fingerprint"] != mark:
+            if (now := _read_head(root))["data"] == head["data"] or now["fingerprint"] != mark:
                 raise
-            said = now  # another process has put a new one here meanwhile
+            head = now  # another process has put a new one here meanwhile
         else:
             break
-    about = {key: said[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
-    about |= {"run": str(model.folder), "calibrated": calibrators is not None, "data": said["data"]}
+    about = {key: head[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
+    about |= {"run": str(model.folder), "calibrated": calibrators is not None, "data": head["data"]}
     about["notes"] = notes
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(model, indexes, items, tuple(map(Path, said["roots"])), calibrators, about)
+    return Search(model, indexes, items, tuple(map(Path, head["roots"])), calibrators, about)
 
 
-def _loaded(data: Path, said: dict[str, Any]) -> tuple[dict[Side, Index], Items]:
-    if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != said["items"]:
-        raise InputError("is missing or damaged (its sha256 differs); make it again: halation index", path=data / ITEMS)
-    return {side: Index.load(data / side) for side in said["sides"]}, Items(data / ITEMS)
+def _load(data: Path, head: dict[str, Any]) -> tuple[dict[Side, Index], ItemTable]:
+    if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != head["items"]:
+        raise InputError(
+            "is missing or damaged (its sha256 differs)",
+            path=data / ITEMS,
+            remedy="make it again with `halation index`",
+        )
+    return {side: Index.load(data / side) for side in head["sides"]}, ItemTable(data / ITEMS)
 
 
-def _about(root: Path) -> dict[str, Any]:
+def _read_head(root: Path) -> dict[str, Any]:
     if not root.is_dir():
         raise InputError("does not exist", path=root, remedy="make it with `halation index`")
-    if not (root / ABOUT).is_file():
-        raise InputError(f"holds no {ABOUT}; it is no folder that halation index made", path=root)
-    said = read_json(root / ABOUT)
-    version = said.get("format") if isinstance(said, dict) else None
+    if not (root / HEAD).is_file():
+        raise InputError(f"holds no {HEAD}; it is not a folder that halation index made", path=root)
+    head = read_json(root / HEAD)
+    version = head.get("format") if isinstance(head, dict) else None
     if version != FORMAT:
-        raise InputError(f'says "format": {version!r}, this halation reads {FORMAT!r}; index again', path=root / ABOUT)
+        raise InputError(
+            f'says "format": {version!r}, this halation reads {FORMAT!r}',
+            path=root / HEAD,
+            remedy="index the embeddings again: halation index EMBEDDINGS -o INDEX",
+        )
     keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
-    if missing := keys - said.keys():
-        raise InputError(f"is damaged (no {', '.join(sorted(missing))}); index again", path=root / ABOUT)
-    return dict(said)
+    if missing := keys - head.keys():
+        raise InputError(f"is damaged (no {', '.join(sorted(missing))}); index again", path=root / HEAD)
+    return dict(head)
 
 
-def _model(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Model | None, backbone: str | None) -> Model:
+def _model(root: Path, head: dict[str, Any], run: str | os.PathLike[str] | Model | None, backbone: str | None) -> Model:
     if isinstance(run, Model):
         return run
-    folder = Path(run or said["run"])
+    folder = Path(run or head["run"])
     if not folder.is_dir() and run is None:
         raise InputError(
             f"is not there; the index {root.name} was made by this run",
@@ -90,4 +98,4 @@ def _model(root: Path, said: dict[str, Any], run: str | os.PathLike[str] | Model
             remedy="say where it is now",
             argument="run",
         )
-    return load(folder, backbone=backbone or said["backbone"])
+    return load(folder, backbone=backbone or head["backbone"])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from halation._errors import InputError
 from halation.encoders import Model
-from halation.search._entries import plain
+from halation.search._source import to_utf8
 
 __all__ = ["MAX_CHARACTERS", "MAX_WORDS", "Query", "read_query"]
 
@@ -25,7 +25,7 @@ class Query(NamedTuple):
 def read_query(query: str, model: Model) -> Query:
     """A query as people type it."""
     notes: list[str] = []
-    text = plain(query).replace("\0", " ")
+    text = to_utf8(query).replace("\0", " ")
     words = text.split()
     if not words:
         raise InputError("the query is empty; write what to look for")

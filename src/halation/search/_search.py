@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
-import numpy as np
 from PIL import Image
 
 from halation._errors import InputError, MissingExtra, one_of
@@ -19,9 +18,9 @@ from halation.calibration import Calibrator, Calibrators
 from halation.encoders import Encoded, Model
 from halation.index import Index
 from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
-from halation.search._entries import file_of, plain, read_place
-from halation.search._items import Items, Known
+from halation.search._items import ItemRecord, ItemTable
 from halation.search._query import read_query
+from halation.search._source import location_file, read_location, to_utf8
 from halation.search._verdict import judged
 from halation.similarity import Gaussian
 
@@ -30,15 +29,16 @@ __all__ = ["Search"]
 _WANT = ("auto", "images", "captions")
 _REORDERED = "hubs are corrected in the order alone: scores are the model's own and need not fall with it"
 _WIDER = 4  # times as many are looked at where hubs are corrected: the best by score may stand further down
+_BLOCK = 1000  # ids read at a time
 
 
 @dataclass(frozen=True)
 class Search:
     """Ask a collection by words or by a picture; made by `open_search`. Safe to use from several threads.
 
-    indexes   by side, "images", "captions" or both
-    known     captions and places of the items
-    roots     folders the pictures lie below: nothing outside them is ever opened
+    indexes   by side, "images", "captions" or both; their ids are the rows of the table
+    table     ids, captions and locations of the items
+    roots     folders that hold the pictures: nothing outside them is ever opened
     trusts    probabilities and thresholds, where the run was calibrated
     about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source,
               notes (what to know of all answers), …
@@ -46,7 +46,7 @@ class Search:
 
     model: Model
     indexes: dict[Side, Index]
-    known: Items
+    table: ItemTable
     roots: tuple[Path, ...]
     calibrators: Calibrators | None
     about: dict[str, Any]
@@ -79,11 +79,16 @@ class Search:
 
         Nothing is encoded, so this also answers where the run cannot look at pictures.
         """
-        asked = self._known(id)[0]
+        asked, _ = self._locate(id)
         side = self._side(want, first="captions" if asked == "images" else "images")
         start = time.perf_counter()
-        encoded = self.indexes[asked].gaussians(self.indexes[asked].rows([id]))
-        return self._answer(id, encoded, asked, side, k, [], start)
+        return self._answer(id, self.gaussian(id), asked, side, k, [], start)
+
+    def gaussian(self, id: str) -> Gaussian:  # noqa: A002
+        """The stored Gaussian of an item, (1, d)."""
+        side, row = self._locate(id)
+        index = self.indexes[side]
+        return index.gaussians(index.rows([row]))
 
     def warm(self) -> None:
         """Load what looks at pictures now, so that the first picture need not wait for it; nothing if it cannot."""
@@ -92,23 +97,24 @@ class Search:
 
     def item(self, id: str) -> Item:  # noqa: A002
         """One item; `UnknownItem` (an InputError) where there is none."""
-        side, known = self._known(id)
-        return Item(id, side, list(known.captions), self._path(known), known.uncertainty)
+        side, row = self._locate(id)
+        record = self.table.records(side, [row])[0]
+        return Item(id, side, list(record.captions), self._path(record), record.uncertainty)
 
     def picture(self, id: str) -> Path | None:  # noqa: A002
         """The file of an item's picture, links resolved, inside the indexed roots; None if gone or never there."""
-        return self._path(self._known(id)[1])
+        return self._path(self._record(id))
 
     def picture_bytes(self, id: str, limit: int = 1 << 26) -> bytes | None:  # noqa: A002
         """The picture's file as it is, also from inside a tar shard; None if gone, never there or above the limit."""
-        place = self._known(id)[1].place
-        if place is None:
+        location = self._record(id).location
+        if location is None:
             return None
         try:
-            if place.offset >= 0:
-                content = read_place(self.roots, place) if place.size <= limit else None
+            if location.offset >= 0:
+                content = read_location(self.roots, location) if location.size <= limit else None
             else:
-                path = file_of(self.roots, place)
+                path = location_file(self.roots, location)
                 content = path.read_bytes() if path.stat().st_size <= limit else None
         except (InputError, OSError):
             return None
@@ -117,14 +123,14 @@ class Search:
     @property
     def items(self) -> Sequence[str]:
         """The ids, images before captions; a part of them costs what it holds, however large the index is."""
-        return _Ids(tuple(self.indexes.values()))
+        return _Ids(self.table, {side: len(index) for side, index in self.indexes.items()})
 
     def __len__(self) -> int:
         return sum(len(index) for index in self.indexes.values())
 
     def close(self) -> None:
-        """Let go of the files."""
-        self.known.close()
+        """Close the files."""
+        self.table.close()
         for index in self.indexes.values():
             index.close()
 
@@ -145,17 +151,17 @@ class Search:
         encoded_at = time.perf_counter()
         uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
         index, calibrator = self.indexes[side], self._trust(asked, side)
-        ids, scores = _nearest(
+        rows, scores = _nearest(
             index, encoded, max(k, 0 if calibrator is None else calibrator.depth), by_own=asked == side
         )
         said = judged(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
-        if not ids:
+        if not rows:
             notes = [*notes, "the index is empty"]
         if self.calibrators is None and asked != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
         if calibrator is None and any(later > score for score, later in pairwise(scores[:k])):
             notes = [*notes, _REORDERED]
-        hits, more = self._hits(side, ids[:k], scores, said.probabilities)
+        hits, more = self._hits(side, rows[:k], scores, said.probabilities)
         done = time.perf_counter()
         return Answer(
             query,
@@ -172,31 +178,33 @@ class Search:
         )
 
     def _hits(
-        self, side: Side, ids: Sequence[str], scores: Sequence[float], probabilities: Sequence[float | None]
+        self, side: Side, rows: Sequence[int], scores: Sequence[float], probabilities: Sequence[float | None]
     ) -> tuple[list[Hit], list[str]]:
-        known = self.known.find(side, ids)
         hits, gone = [], 0
-        for place, name in enumerate(ids):
-            one = known.get(name, Known(name))
-            path = self._path(one)
-            gone += one.place is not None and one.place.offset < 0 and path is None
-            hits.append(Hit(name, scores[place], probabilities[place], list(one.captions), path))
-        said = f"{gone} of the pictures found {'is' if gone == 1 else 'are'} no longer on disk, or outside the roots"
-        return hits, [said] if gone else []
+        for rank, record in enumerate(self.table.records(side, rows)):
+            path = self._path(record)
+            gone += record.location is not None and record.location.offset < 0 and path is None
+            hits.append(Hit(record.id, scores[rank], probabilities[rank], list(record.captions), path))
+        note = f"{gone} of the pictures found {'is' if gone == 1 else 'are'} no longer on disk, or outside the roots"
+        return hits, [note] if gone else []
 
-    def _path(self, known: Known) -> Path | None:
-        if known.place is None or known.place.offset >= 0:
+    def _path(self, record: ItemRecord) -> Path | None:
+        if record.location is None or record.location.offset >= 0:
             return None
         try:
-            return file_of(self.roots, known.place)
+            return location_file(self.roots, record.location)
         except InputError:
             return None
 
-    def _known(self, id: str) -> tuple[Side, Known]:  # noqa: A002
-        for side in self.indexes:
-            if plain(id) == id and (known := self.known.find(side, [id]).get(id)):
-                return side, known
-        raise UnknownItem(f"there is no item {id!r} in this index")
+    def _record(self, id: str) -> ItemRecord:  # noqa: A002
+        side, row = self._locate(id)
+        return self.table.records(side, [row])[0]
+
+    def _locate(self, id: str) -> tuple[Side, int]:  # noqa: A002
+        found = self.table.locate(id) if to_utf8(id) == id else None
+        if found is None:
+            raise UnknownItem(f"there is no item {id!r} in this index")
+        return found
 
     def _trust(self, asked: Side, side: Side) -> Calibrator | None:
         if self.calibrators is None or asked == side:
@@ -216,36 +224,37 @@ class Search:
 
 
 class _Ids(Sequence[str]):
-    """The names in some indexes, one index after the other, made when they are asked for."""
+    """The ids of all items, one side after the other, read when they are asked for."""
 
-    def __init__(self, indexes: tuple[Index, ...]) -> None:
-        self._indexes = indexes
+    def __init__(self, table: ItemTable, sizes: Mapping[Side, int]) -> None:
+        self._table, self._sizes = table, sizes
 
     def __len__(self) -> int:
-        return sum(map(len, self._indexes))
+        return sum(self._sizes.values())
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, which: int) -> str: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, which: slice) -> list[str]: ...
 
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return self._named(range(len(self))[place])
-        return self._named([range(len(self))[place]])[0]
+    def __getitem__(self, which: int | slice) -> str | list[str]:
+        if isinstance(which, slice):
+            return self._at(range(len(self))[which])
+        return self._at([range(len(self))[which]])[0]
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(index.ids for index in self._indexes)
+        for start in range(0, len(self), _BLOCK):
+            yield from self[start : start + _BLOCK]
 
-    def _named(self, places: Sequence[int]) -> list[str]:
-        wanted, names, first = np.asarray(places, np.int64), [""] * len(places), 0
-        for index in self._indexes:
-            here = np.flatnonzero((wanted >= first) & (wanted < first + len(index)))
-            for spot, name in zip(here.tolist(), index.ids_of(wanted[here] - first), strict=True):
-                names[spot] = name
-            first += len(index)
-        return names
+    def _at(self, positions: Sequence[int]) -> list[str]:
+        ids, first = dict[int, str](), 0
+        for side, size in self._sizes.items():
+            of_side = [position for position in positions if first <= position < first + size]
+            records = self._table.records(side, [position - first for position in of_side])
+            ids |= {position: record.id for position, record in zip(of_side, records, strict=True)}
+            first += size
+        return [ids[position] for position in positions]
 
 
 def _gaussian(encoded: Encoded) -> Gaussian:
@@ -253,14 +262,14 @@ def _gaussian(encoded: Encoded) -> Gaussian:
     return encoded
 
 
-def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[list[str], list[float]]:
-    """Ids and the model's own scores of the k nearest or more, best first.
+def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[list[int], list[float]]:
+    """Rows and the model's own scores of the k nearest or more, best first.
 
     by_own   in the order of those scores although hubs are corrected: that was measured on queries of the other kind
     """
     ranking = index.search(query, k if index.hubness is None else _WIDER * k)
-    ids, own = ranking.ids[0], ranking.uncorrected[0].tolist()
+    rows, own = ranking.ids[0], ranking.uncorrected[0].tolist()
     if by_own:
-        order = sorted(range(len(ids)), key=lambda place: -own[place])
-        ids, own = [ids[place] for place in order], [own[place] for place in order]
-    return ids, own[: len(ids)]
+        order = sorted(range(len(rows)), key=lambda rank: -own[rank])
+        rows, own = [rows[rank] for rank in order], [own[rank] for rank in order]
+    return rows, own[: len(rows)]

@@ -10,7 +10,7 @@ from halation._errors import InputError
 from halation.data import Dataset, FeatureStore, check_origin, open_dataset, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
-from halation.search._entries import Entry, PictureLocation, Source, plain, stamp_of, stamp_of_file
+from halation.search._source import PictureLocation, Source, SourceItem, file_stamp, text_stamp, to_utf8
 
 __all__ = ["dataset_source"]
 
@@ -21,31 +21,31 @@ def dataset_source(folder: Path, model: Model, split: str | None) -> Source:
     every = ["all"] if "all" in layout.splits else list(layout.splits)
     splits = every if split is None else [layout.resolve(split)]
     roots: list[Path] = [Path(os.path.realpath(folder))]
-    entries: dict[Side, dict[str, Entry]] = {"images": {}, "captions": {}}
+    items: dict[Side, dict[str, SourceItem]] = {"images": {}, "captions": {}}
     stores, notes = [], []
     for name in splits:
         dataset, note = _opened(folder, name, model)
         notes += [*note, *dataset.truth.notes]
         if dataset.features is not None:
             stores.append(dataset.features)
-        features = "" if dataset.features is None else _stamp_of_features(dataset.features)
-        said: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
+        features = "" if dataset.features is None else _features_stamp(dataset.features)
+        captions_of: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
         for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
-            said[image].append((plain(str(caption)), plain(text)))
-        for image, called in enumerate(dataset.truth.image_ids):
-            place, stamp = _place(dataset, image, roots)
+            captions_of[image].append((to_utf8(str(caption)), to_utf8(text)))
+        for image, image_id in enumerate(dataset.truth.image_ids):
+            location, stamp = _location(dataset, image, roots)
             row = None if dataset.features is None else (len(stores) - 1, image)
-            texts = tuple(text for _, text in said[image])
-            entry = Entry(str(called), stamp if row is None else features, texts, place, row)
-            if entry.id in entries["images"]:
+            texts = tuple(text for _, text in captions_of[image])
+            item = SourceItem(str(image_id), stamp if row is None else features, texts, location, row)
+            if item.id in items["images"]:
                 continue  # in two splits: once is enough
-            entries["images"][entry.id] = entry
-            for caption, text in said[image]:
-                called_so = caption if caption not in entries["captions"] else f"{name}/{caption}"
-                entries["captions"][called_so] = Entry(called_so, stamp_of(text), (text,))
-    lists: dict[Side, list[Entry]] = {side: list(found.values()) for side, found in entries.items()}
-    if not entries["images"].keys().isdisjoint(entries["captions"]):  # numbers, as COCO's: one id is to be one item
-        lists["captions"] = [entry._replace(id=f"caption/{entry.id}") for entry in lists["captions"]]
+            items["images"][item.id] = item
+            for caption, text in captions_of[image]:
+                caption_id = caption if caption not in items["captions"] else f"{name}/{caption}"
+                items["captions"][caption_id] = SourceItem(caption_id, text_stamp(text), (text,))
+    lists: dict[Side, list[SourceItem]] = {side: list(by_id.values()) for side, by_id in items.items()}
+    if not items["images"].keys().isdisjoint(items["captions"]):  # numbers, as COCO's: an id must name one item
+        lists["captions"] = [item._replace(id=f"caption/{item.id}") for item in lists["captions"]]
     return Source(
         str(folder),
         tuple(roots),
@@ -69,23 +69,23 @@ def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]
         dataset = open_dataset(folder, split)
         if dataset.photos is None:
             raise
-        return dataset, [f"the pictures themselves are looked at, since their features cannot be had ({error})"]
+        return dataset, [f"the pictures themselves are looked at, since their features cannot be read ({error})"]
     if dataset.features is not None and not model.config.image.local:
         dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
     return dataset, []
 
 
-def _stamp_of_features(store: FeatureStore) -> str:
-    """Of the files the features lie in: features that were computed anew are looked at anew."""
+def _features_stamp(store: FeatureStore) -> str:
+    """The stamp of the files that hold the features: new features are embedded again."""
     arrays = [rows.array for rows in (store.pooled, store.local) if rows is not None]
     files = [
         getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None) for array in arrays
     ]
-    return "features " + " ".join(stamp_of_file(Path(file)) if file else "" for file in files)
+    return "features " + " ".join(file_stamp(Path(file)) if file else "" for file in files)
 
 
-def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[PictureLocation | None, str]:
-    """Where a picture lies, and its stamp; pictures beside the dataset's folder get a root of their own."""
+def _location(dataset: Dataset, image: int, roots: list[Path]) -> tuple[PictureLocation | None, str]:
+    """Location and stamp of a picture; pictures outside the dataset's folder get a root of their own."""
     if dataset.photos is None:
         return None, "none"
     path = dataset.photos.paths[image]
@@ -93,4 +93,4 @@ def _place(dataset: Dataset, image: int, roots: list[Path]) -> tuple[PictureLoca
     number = next((n for n, root in enumerate(roots) if real.is_relative_to(root)), len(roots))
     if number == len(roots):
         roots.append(real.parent)
-    return PictureLocation(number, real.relative_to(roots[number]).as_posix()), stamp_of_file(path)
+    return PictureLocation(number, real.relative_to(roots[number]).as_posix()), file_stamp(path)

@@ -12,7 +12,16 @@ from halation._files import path_below, read_jsonl, read_lines
 from halation.data import PICTURE_SUFFIXES, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
-from halation.search._entries import Entry, PictureLocation, Source, one_line, plain, stamp_of, stamp_of_file, unique
+from halation.search._source import (
+    PictureLocation,
+    Source,
+    SourceItem,
+    check_unique,
+    file_stamp,
+    one_line,
+    text_stamp,
+    to_utf8,
+)
 from halation.search._source_dataset import dataset_source
 from halation.search._source_tar import tar_source
 
@@ -30,10 +39,10 @@ def open_source(
     split: str | None = None,
     root: str | os.PathLike[str] | None = None,
 ) -> Source:
-    """What is to be embedded, by what `path` is. `side` "auto" or "both": everything the source has.
+    """The collection at `path`, whatever its kind. `side` "auto" or "both": everything it has.
 
     split   of a dataset; None = all of it
-    root    the folder the pictures of a JSON Lines file lie below; None = beside the file
+    root    the folder that holds the pictures of a JSON Lines file; None = the file's own
     """
     one_of(side, SIDES, "side")
     file = Path(path)
@@ -42,12 +51,12 @@ def open_source(
     source = _opened(file, model, split, None if root is None else Path(root))
     wanted = ("images", "captions") if side in ("auto", "both") else (side,)
     problems = list(source.problems)
-    named = {name: _in_utf8(found, problems) for name, found in source.entries.items() if name in wanted}
-    entries = {name: found for name, found in named.items() if found}
-    if not entries:
-        have = " and ".join(name for name, found in source.entries.items() if found) or "nothing to embed"
+    writable = {name: _drop_unwritable(items, problems) for name, items in source.sides.items() if name in wanted}
+    sides = {name: items for name, items in writable.items() if items}
+    if not sides:
+        have = " and ".join(name for name, items in source.sides.items() if items) or "nothing to embed"
         raise InputError(f"has no {side if side in ('images', 'captions') else 'items'}; it has {have}", path=file)
-    return Source(source.name, source.roots, entries, tuple(problems), source.stores, source.notes, source.split)
+    return Source(source.name, source.roots, sides, tuple(problems), source.stores, source.notes, source.split)
 
 
 def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> Source:
@@ -79,52 +88,52 @@ def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> S
     )
 
 
-def _in_utf8(entries: Sequence[Entry], problems: list[tuple[str, str]]) -> list[Entry]:
-    """The entries whose names can be written down; the others are added to `problems`, before any work is done."""
+def _drop_unwritable(items: Sequence[SourceItem], problems: list[tuple[str, str]]) -> list[SourceItem]:
+    """The items whose names UTF-8 can write; the others are added to `problems`, before any work is done."""
     kept = []
-    for entry in entries:
-        name = entry.id if entry.place is None else f"{entry.id} ({entry.place.name})"
-        if plain(name) == name:
-            kept.append(entry)
+    for item in items:
+        name = item.id if item.location is None else f"{item.id} ({item.location.name})"
+        if to_utf8(name) == name:
+            kept.append(item)
         else:
-            problems.append((plain(entry.id), f"{plain(name)}: its name is not UTF-8; rename it"))
+            problems.append((to_utf8(item.id), f"{to_utf8(name)}: its name is not UTF-8; rename it"))
     return kept
 
 
 def _pictures(folder: Path) -> Source:
     """Every picture below a folder; hidden files and folders are left out."""
-    root, entries, problems = Path(os.path.realpath(folder)), [], []
-    for name in _below(root):
+    root, items, problems = Path(os.path.realpath(folder)), [], []
+    for name in _pictures_below(root):
         path = root / name
-        if path.is_symlink() and not _stays(path, root):
-            problems.append((plain(name), f"{path} is a link that leaves {root}; only what lies below it is read"))
+        if path.is_symlink() and not _stays_below(path, root):
+            problems.append((to_utf8(name), f"{path} is a link that leaves {root}; only what is below it is read"))
         else:
-            entries.append(Entry(name, stamp_of_file(path), place=PictureLocation(0, name)))
-    if not entries:
+            items.append(SourceItem(name, file_stamp(path), location=PictureLocation(0, name)))
+    if not items:
         raise InputError(
             f"holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), .tar shard or known dataset", path=folder
         )
-    return Source(str(folder), (root,), {"images": entries}, tuple(problems))
+    return Source(str(folder), (root,), {"images": items}, tuple(problems))
 
 
-def _below(root: Path) -> Iterator[str]:
-    for here, folders, files in os.walk(root):  # links to folders are not followed
+def _pictures_below(root: Path) -> Iterator[str]:
+    for parent, folders, files in os.walk(root):  # links to folders are not followed
         folders[:] = sorted(name for name in folders if name[0] != ".")
         for name in sorted(files):
             if name[0] != "." and os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES:  # noqa: PTH122
-                yield Path(here, name).relative_to(root).as_posix()
+                yield Path(parent, name).relative_to(root).as_posix()
 
 
-def _stays(path: Path, root: Path) -> bool:
+def _stays_below(path: Path, root: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def _text(file: Path) -> Source:
-    called = plain(file.name)
-    entries = [Entry(f"{called}:{n}", stamp_of(line), (one_line(line),)) for n, line in read_lines(file)]
-    if not entries:
+    name = to_utf8(file.name)
+    items = [SourceItem(f"{name}:{n}", text_stamp(line), (one_line(line),)) for n, line in read_lines(file)]
+    if not items:
         raise InputError("is empty; write one caption on each line", path=file)
-    return Source(str(file), (), {"captions": entries})
+    return Source(str(file), (), {"captions": items})
 
 
 def _jsonl(file: Path, root: Path | None) -> Source:
@@ -132,60 +141,64 @@ def _jsonl(file: Path, root: Path | None) -> Source:
         raise InputError("is not a folder", path=root, remedy="name the folder the pictures are below", argument="root")
     top = Path(os.path.realpath(root or file.parent))
     folders = [top, top / "images"] if root is None and (top / "images").is_dir() else [top]
-    images: list[tuple[str, Entry]] = []
-    captions: list[tuple[str, Entry]] = []
+    images: list[tuple[str, SourceItem]] = []
+    captions: list[tuple[str, SourceItem]] = []
     for number, row in read_jsonl(file):
-        place = f"{file} line {number}"
-        name, said = _file_of(row, place), _captions_of(row, place)
-        called = _id_of(row, place) or name or plain(f"{file.name}:{number}")
+        line = f"{file} line {number}"
+        name, texts = _file_of(row, line), _captions_of(row, line)
+        one = _id_of(row, line) or name or to_utf8(f"{file.name}:{number}")
         if name is not None:
-            images.append((place, _image_entry(called, name, said, folders, top, place)))
-        elif not said:
-            raise InputError(f'{place}: neither "image" nor "caption"; each line is {{"image": …, "captions": […]}}')
-        alone = name is None and len(said) == 1
-        for k, text in enumerate(said):
-            captions.append((place, Entry(called if alone else f"{called}#{k}", stamp_of(text), (text,))))
+            images.append((line, _image_item(one, name, texts, folders, line)))
+        elif not texts:
+            raise InputError(f'{line}: neither "image" nor "caption"; each line is {{"image": …, "captions": […]}}')
+        single = name is None and len(texts) == 1
+        for k, text in enumerate(texts):
+            captions.append((line, SourceItem(one if single else f"{one}#{k}", text_stamp(text), (text,))))
     if not images and not captions:
         raise InputError("is empty; each line is an image with its captions, or a caption", path=file)
-    both: dict[Side, list[Entry]] = {"images": unique(images, "image"), "captions": unique(captions, "caption")}
-    unique([*images, *captions], "the id")  # one id, one item: search finds both sides by it
+    both: dict[Side, list[SourceItem]] = {
+        "images": check_unique(images, "image"),
+        "captions": check_unique(captions, "caption"),
+    }
+    check_unique([*images, *captions], "the id")  # one id, one item: search finds both sides by it
     return Source(str(file), (top,) if images else (), both)
 
 
-def _image_entry(called: str, name: str, said: tuple[str, ...], folders: list[Path], top: Path, place: str) -> Entry:
+def _image_item(id: str, name: str, captions: tuple[str, ...], folders: list[Path], line: str) -> SourceItem:  # noqa: A002
+    top = folders[0]
     if Path(name).is_absolute():
         if not Path(os.path.realpath(name)).is_relative_to(top):
-            raise InputError(f"{place}: {name} is not below {top}", remedy="name its folder", argument="root")
+            raise InputError(f"{line}: {name} is not below {top}", remedy="name its folder", argument="root")
         path = Path(name)
         below = Path(os.path.realpath(path)).relative_to(top).as_posix()
     else:
-        below = path_below(name, place)
+        below = path_below(name, line)
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
-    return Entry(called, stamp_of_file(path), said, PictureLocation(0, below))
+    return SourceItem(id, file_stamp(path), captions, PictureLocation(0, below))
 
 
-def _id_of(row: dict[str, Any], place: str) -> str | None:
-    said = row.get("id")
-    if said is None:
+def _id_of(row: dict[str, Any], line: str) -> str | None:
+    value = row.get("id")
+    if value is None:
         return None
-    if isinstance(said, bool) or not isinstance(said, (str, int)) or not str(said).strip():
-        raise InputError(f'{place}: "id" is {said!r}; it is a text or a whole number, or left out')
-    return plain(str(said))
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+        raise InputError(f'{line}: "id" is {value!r}; it is a text or a whole number, or left out')
+    return to_utf8(str(value))
 
 
-def _file_of(row: dict[str, Any], place: str) -> str | None:
+def _file_of(row: dict[str, Any], line: str) -> str | None:
     key = next((key for key in _FILE if row.get(key) is not None), None)
     if key is None:
         return None
     if not isinstance(row[key], str) or not row[key]:
-        raise InputError(f'{place}: "{key}" is {row[key]!r}; it names the picture\'s file')
-    return plain(row[key])
+        raise InputError(f'{line}: "{key}" is {row[key]!r}; it names the picture\'s file')
+    return to_utf8(row[key])
 
 
-def _captions_of(row: dict[str, Any], place: str) -> tuple[str, ...]:
-    said = row.get("captions", row.get("caption", []))
-    texts = [said] if isinstance(said, str) else said
+def _captions_of(row: dict[str, Any], line: str) -> tuple[str, ...]:
+    value = row.get("captions", row.get("caption", []))
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{place}: "captions" must be a list of texts […], not {str(said)[:60]!r}')
+        raise InputError(f'{line}: "captions" must be a list of texts […], not {str(value)[:60]!r}')
     return tuple(one_line(text) for text in texts if text.strip())

@@ -14,8 +14,8 @@ from torch.nn.functional import leaky_relu
 from bench.measuring import peak_mb, seconds
 from bench.results import Row
 from halation.encoders import SAF, SGR, PartEmbedding, _linear
-from halation.encoders._attention import unit
 from halation.encoders._linear import linear
+from halation.encoders._pooling import unit
 from halation.losses import triplet
 
 N, REGIONS, DIM, SIM, SHORT, LONG = 100, 36, 1024, 256, 8, 16  # captions of 8 to 16 words, 12 on average

@@ -9,8 +9,7 @@ from torch.nn.functional import normalize
 
 from halation.data import Features
 from halation.encoders import SAF, SGR, SGRAF, PartEmbedding, PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead
-from halation.encoders._attention import unit
-from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._pooling import GeneralisedPool, unit
 
 HEADS = {
     "pcme": (lambda: PCMEHead(8, 6, 4), {"mean": 1, "spread": 1}),

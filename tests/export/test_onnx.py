@@ -17,9 +17,9 @@ from halation._errors import HalationError, InputError, MissingExtra
 from halation.cli import main
 from halation.data import Features, Tokens
 from halation.encoders import BiGRU, EfficientNetLite0, Precomputed, SmallTransformer, Vocabulary, load
-from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._pooling import GeneralisedPool
 from halation.export import export_onnx
-from halation.export._dense import _TWINS, dense
+from halation.export._onnx_graphs import _TWINS, dense
 from layouts import draw
 from runs import write_run
 

@@ -14,27 +14,23 @@ if TYPE_CHECKING:
     from halation.encoders._embeddings import Encoded, Gisted, MultiEmbedding, PartEmbedding, as_float32, gather_encoded
     from halation.encoders._encode_split import encode_split, loader_for, open_split
     from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
-    from halation.encoders._gpo import GeneralisedPool
     from halation.encoders._gru import BiGRU
-    from halation.encoders._head_committee import Committee
-    from halation.encoders._head_parts import PartsHead
-    from halation.encoders._head_pcme import PCMEHead
+    from halation.encoders._head_pcme import PCMEHead, PVSEHead
     from halation.encoders._head_pcmepp import PCMEPPHead
-    from halation.encoders._head_point import PointHead
-    from halation.encoders._head_pvse import PVSEHead
+    from halation.encoders._head_point import Committee, PointHead
     from halation.encoders._image_efficientnet import EfficientNetLite0
     from halation.encoders._image_hub import HubImage
     from halation.encoders._image_precomputed import Precomputed
     from halation.encoders._image_small import SmallConvNet
     from halation.encoders._model import Model, load
     from halation.encoders._network import Encoder, Network, best_cosine
+    from halation.encoders._pooling import GeneralisedPool
     from halation.encoders._run_folder import LearntScalars, RunFolder
     from halation.encoders._sgraf import SAF, SGR, SGRAF
-    from halation.encoders._text_gru import WordsGRU
+    from halation.encoders._sgraf_parts import PartsHead
     from halation.encoders._text_hub import HubText, MiniLMText
-    from halation.encoders._text_sentence import WordsAndSentence
     from halation.encoders._text_transformer import SmallTransformer
-    from halation.encoders._text_words import PooledWords
+    from halation.encoders._text_words import PooledWords, WordsAndSentence, WordsGRU
     from halation.encoders._vocabulary import Vocabulary
     from halation.encoders._word_vectors import WordVectors
 
@@ -97,11 +93,11 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
         {
             "BiGRU": "halation.encoders._gru",
             "CCA": "halation.encoders._cca",
-            "Committee": "halation.encoders._head_committee",
+            "Committee": "halation.encoders._head_point",
             "EfficientNetLite0": "halation.encoders._image_efficientnet",
             "Encoded": "halation.encoders._embeddings",
             "Encoder": "halation.encoders._network",
-            "GeneralisedPool": "halation.encoders._gpo",
+            "GeneralisedPool": "halation.encoders._pooling",
             "Gist": "halation.encoders._gist",
             "GistEncoder": "halation.encoders._gist",
             "Gisted": "halation.encoders._embeddings",
@@ -115,9 +111,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Network": "halation.encoders._network",
             "PCMEHead": "halation.encoders._head_pcme",
             "PCMEPPHead": "halation.encoders._head_pcmepp",
-            "PVSEHead": "halation.encoders._head_pvse",
+            "PVSEHead": "halation.encoders._head_pcme",
             "PartEmbedding": "halation.encoders._embeddings",
-            "PartsHead": "halation.encoders._head_parts",
+            "PartsHead": "halation.encoders._sgraf_parts",
             "PointHead": "halation.encoders._head_point",
             "PooledWords": "halation.encoders._text_words",
             "Precomputed": "halation.encoders._image_precomputed",
@@ -130,8 +126,8 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "SoftMaximum": "halation.encoders._gist",
             "Vocabulary": "halation.encoders._vocabulary",
             "WordVectors": "halation.encoders._word_vectors",
-            "WordsAndSentence": "halation.encoders._text_sentence",
-            "WordsGRU": "halation.encoders._text_gru",
+            "WordsAndSentence": "halation.encoders._text_words",
+            "WordsGRU": "halation.encoders._text_words",
             "as_float32": "halation.encoders._embeddings",
             "best_cosine": "halation.encoders._network",
             "build_network": "halation.encoders._build",

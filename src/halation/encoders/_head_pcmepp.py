@@ -10,8 +10,7 @@ from torch.nn.functional import normalize, one_hot
 
 from halation._errors import one_of
 from halation.data import Features
-from halation.encoders._attention import local_of, masked_mean
-from halation.encoders._gpo import GeneralisedPool
+from halation.encoders._pooling import GeneralisedPool, local_of, masked_mean
 from halation.similarity import Gaussian
 
 __all__ = ["PCMEPPHead"]

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from halation._errors import one_of
 from halation.data import Features
-from halation.encoders._frozen import Freezable
-from halation.encoders._packaged import packaged_file
+from halation.encoders._pretrained import Freezable, packaged_file
 
 __all__ = ["EfficientNetLite0"]
 

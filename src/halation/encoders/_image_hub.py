@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Features
-from halation.encoders._frozen import Freezable
-from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
+from halation.encoders._pretrained import Freezable, attempt, hub, layers_of, load_model, load_options
 
 __all__ = ["HubImage"]
 

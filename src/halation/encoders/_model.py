@@ -24,10 +24,9 @@ from halation.encoders._config import ModelConfig
 from halation.encoders._embeddings import Encoded, concatenate, count, map_tensors
 from halation.encoders._encode_split import encode_split, loader_for, open_split
 from halation.encoders._gist import without_gist
-from halation.encoders._image_reader import ImageReader
 from halation.encoders._network import Network, current_device
+from halation.encoders._readers import ImageReader, TextReader
 from halation.encoders._run_folder import LearntScalars, RunFolder
-from halation.encoders._text_reader import TextReader
 from halation.encoders._vocabulary import Vocabulary
 from halation.similarity import IndexedSimilarity
 

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from halation._errors import InputError
-from halation.encoders._attention import unit
 from halation.encoders._embeddings import PartEmbedding
 from halation.encoders._linear import linear
+from halation.encoders._pooling import unit
 from halation.encoders._sgraf_blocks import Inputs, Layout, score_blocks
 from halation.encoders._sgraf_local import local_alignments, region_attention
-from halation.encoders._sgraf_pool import GuidedPool
+from halation.encoders._sgraf_parts import GuidedPool
 
 __all__ = ["SAF", "SGR", "SGRAF"]
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from halation._errors import InputError, MissingExtra, one_of
 from halation.data import Features, Tokens
-from halation.encoders._frozen import Freezable
-from halation.encoders._hub import attempt, hub, layers_of, load_model, load_options
+from halation.encoders._pretrained import Freezable, attempt, hub, layers_of, load_model, load_options
 from halation.semantics import MiniLM
 
 __all__ = ["HubText", "MiniLMText"]

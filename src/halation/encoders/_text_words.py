@@ -1,17 +1,20 @@
-"""Captions as bags of words: the fastest text encoder, and the table of vectors that others begin with."""
+"""Captions as word vectors: pooled, read by a GRU, or beside the embedding of the whole sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from halation._errors import InputError
+from halation._errors import InputError, one_of
 from halation.data import Features, Tokens
+from halation.encoders._gru import BiGRU, Merge, Variant
 from halation.encoders._vocabulary import Vocabulary
+from halation.semantics import sentence_encoder
 
-__all__ = ["PooledWords", "WordTable", "drop_words"]
+__all__ = ["PooledWords", "WordTable", "WordsAndSentence", "WordsGRU", "drop_words"]
 
 
 class WordTable(nn.Module):
@@ -114,3 +117,98 @@ class PooledWords(nn.Module):
     def layers(self) -> list[nn.Module]:
         """From the input to the output."""
         return self.table.layers()
+
+
+_WIDTH = 384  # of MiniLM's embeddings
+
+
+class WordsAndSentence(nn.Module):
+    """`PooledWords`, and MiniLM's embedding of the caption (frozen, extra `pretrained`) beside them.
+
+    tokens → pooled (B, 2·dim + 384), local (B, L, dim) the word vectors. Embeddings are computed when captions are
+    tokenized, once per text (`semantics.sentence_encoder`), so that training costs what words cost.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        vectors: Tensor | None = None,
+        dropout: float = 0.15,
+        *,
+        trainable: bool = True,
+    ) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.words = PooledWords(vocabulary, dim, vectors, dropout, trainable=trainable)
+        self.pooled_dim, self.local_dim = self.words.pooled_dim + _WIDTH, dim
+        self._sentences = sentence_encoder()
+
+    def read_only(self) -> None:
+        """From now on new sentences are encoded and forgotten: for searching, where the cache must not grow."""
+        self._sentences = sentence_encoder(keep=False)
+
+    def tokenize(self, captions: Sequence[str]) -> Tokens:
+        """Captions → numbers (B, L), and their sentence embeddings."""
+        tokens = self.words.tokenize(captions)
+        return tokens._replace(sentence=torch.from_numpy(self._sentences(captions)))
+
+    def forward(self, tokens: Tokens) -> Features:
+        """tokens (B, L) → pooled (B, 2·dim + 384), local (B, L, dim)."""
+        if tokens.sentence is None:
+            raise InputError("these tokens carry no sentence embeddings; make them with this backbone's tokenize")
+        features = self.words(tokens)
+        sentence = tokens.sentence.to(features.pooled) * _WIDTH**0.5  # units of length 1 → values about 1
+        return Features(torch.cat([features.pooled, sentence], dim=1), features.local, features.mask)
+
+    def layers(self) -> list[nn.Module]:
+        """From the input to the output."""
+        return self.words.layers()
+
+
+class WordsGRU(nn.Module):
+    """Word vectors and a bidirectional GRU: pooled = its final states (B, hidden).
+
+    `local="words"` gives the word vectors (B, L, dim), over which PCME attends; `local="states"` the GRU's states
+    (B, L, hidden), the words of SGR and SAF. `merge` and `variant` are `BiGRU`'s; `hidden` is the width of what comes
+    out. `vectors`, `dropout` (of words) and `trainable` are as in `PooledWords`.
+
+    >>> text = WordsGRU(Vocabulary(["dog", "cat"]), dim=8, hidden=16)
+    >>> pooled, local, mask = text(text.tokenize(["dog and cat", "dog"]))
+    >>> pooled.shape, local.shape
+    (torch.Size([2, 16]), torch.Size([2, 3, 8]))
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        dim: int,
+        hidden: int,
+        vectors: Tensor | None = None,
+        dropout: float = 0.0,
+        *,
+        local: Literal["words", "states"] = "words",
+        merge: Merge = "concat",
+        variant: Variant = "paper",
+        trainable: bool = True,
+    ) -> None:
+        super().__init__()
+        one_of(local, ("words", "states"), "local")
+        self.vocabulary, self.local = vocabulary, local
+        self.pooled_dim, self.local_dim = hidden, dim if local == "words" else hidden
+        self.table = WordTable(vocabulary, dim, vectors, dropout=dropout, trainable=trainable)
+        self.reader = BiGRU(dim, hidden, merge, variant)
+
+    def tokenize(self, captions: Sequence[str]) -> Tokens:
+        """Captions → numbers (B, L)."""
+        return self.vocabulary.encode(captions)
+
+    def forward(self, tokens: Tokens) -> Features:
+        """tokens (B, L) → pooled (B, hidden), local (B, L, dim or hidden)."""
+        words, mask = self.table(tokens)
+        states, final = self.reader(words, mask)
+        return Features(final, words if self.local == "words" else states, mask)
+
+    def layers(self) -> list[nn.Module]:
+        """From the input to the output."""
+        return [*self.table.layers(), self.reader]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from halation._errors import InputError, MissingExtra
 from halation._files import read_lines, read_npy
-from halation.encoders._packaged import packaged_file
+from halation.encoders._pretrained import packaged_file
 from halation.encoders._vocabulary import Vocabulary
 
 __all__ = ["WordVectors"]

@@ -19,10 +19,8 @@ from halation._files import write_text
 from halation._storage import publish_folder
 from halation.data import Features, Tokens
 from halation.encoders import HubImage, HubText, Model, WordsAndSentence, load
-from halation.export._dense import CELLS
-from halation.export._describe import describe, how_to_prepare
-from halation.export._left_out import what_stays, why_no_backbone
-from halation.export._sides import Backbone, ImageSide, TextSide, both
+from halation.export._onnx_graphs import CELLS, Backbone, ImageSide, TextSide, both
+from halation.export._onnx_notes import describe, how_to_prepare, what_stays, why_no_backbone
 from halation.similarity import IndexedSimilarity
 
 __all__ = ["OPSET", "TOLERANCE", "export_onnx"]

@@ -1,14 +1,14 @@
-"""What somebody without halation must know to use the graphs, as JSON."""
+"""What preprocess.json says: how to prepare pictures and texts for the graphs, and what was left out."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import halation
-from halation._errors import InputError
+from halation._errors import HalationError, InputError
 from halation.encoders import EfficientNetLite0, Model, SmallConvNet, Vocabulary, WordsAndSentence
 
-__all__ = ["describe", "how_to_prepare"]
+__all__ = ["describe", "how_to_prepare", "what_stays", "why_no_backbone"]
 
 FORMAT = "halation onnx 1"
 _PATTERNS = {"words": r"\b\w\w+\b", "whitespace": r"\S+"}
@@ -73,3 +73,24 @@ def _reading(vocabulary: Vocabulary) -> dict[str, Any]:
         "first": vocabulary.FIRST_WORD,
         "empty": "a text without words is one unknown word",
     }
+
+
+def what_stays(model: Model) -> dict[str, str]:
+    """Parts of a run that graphs of a mean and a log-variance do not hold → why."""
+    found = {}
+    if model.config.model.gist:
+        found["gist"] = "it orders what does not match; the graphs give the detail, which is what an index searches"
+    if isinstance(model.network.text.backbone, WordsAndSentence):
+        found["sentence encoder"] = (
+            "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"
+        )
+    if (model.folder / "calibration.json").is_file():
+        found["calibration.json"] = "graphs give Gaussians, no probabilities; a plain export takes it"
+    return found
+
+
+def why_no_backbone(model: Model, error: HalationError) -> str:
+    """Why there is no backbone.onnx, without a word about where things lie on this machine."""
+    if model.images.backbone is None:
+        return "it is not known which network computed the run's features; name the backbone"
+    return error.render(lambda path: "the run" if path == model.folder else path.name)

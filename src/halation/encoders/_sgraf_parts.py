@@ -1,14 +1,44 @@
-"""SGRAF's whole vectors: attention over the parts, guided by their mean."""
+"""What SGR and SAF compare: an item's parts, each of length 1, and the whole that they are pooled into."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from halation.encoders._attention import masked_mean, unit
+from halation.data import Features
+from halation.encoders._embeddings import PartEmbedding
 from halation.encoders._linear import linear
+from halation.encoders._pooling import local_of, masked_mean, unit
 
-__all__ = ["GuidedPool"]
+__all__ = ["GuidedPool", "PartsHead"]
+
+
+class PartsHead(nn.Module):
+    """Each local vector mapped to `dim` numbers and brought to length 1: what SGR and SAF score.
+
+    `dim=None` takes the vectors as they are (SGRAF's words are the GRU's states). Features → Parts (B, cells, dim).
+
+    >>> import torch
+    >>> PartsHead(6, 4)(Features(torch.ones(3, 8), torch.ones(3, 5, 6))).local.shape
+    torch.Size([3, 5, 4])
+    """
+
+    def __init__(self, local_dim: int, dim: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.fc: nn.Module = nn.Identity()
+        if dim is not None:
+            self.fc = linear = nn.Linear(local_dim, dim)
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, features: Features) -> PartEmbedding:
+        local = self.fc(self.dropout(local_of(features, "PartsHead")))
+        return PartEmbedding(unit(local), features.mask)
+
+    def attentions(self, features: Features) -> dict[str, Tensor]:
+        """Empty: who attends to what, the scorer decides (`SGR.attentions`)."""
+        return {}
 
 
 class GuidedPool(nn.Module):

@@ -1,8 +1,9 @@
-"""From a picture to what a model's image encoder takes."""
+"""From pictures and texts to what a model's encoders take."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ from PIL import Image
 from torch import Tensor
 
 from halation._errors import InputError
-from halation.data import Features, Projection, open_features
+from halation.data import Features, Projection, Tokens, open_features
 from halation.encoders._build import frozen_backbone
 from halation.encoders._config import ModelConfig
 from halation.encoders._image_precomputed import Precomputed
 from halation.encoders._network import current_device
+from halation.encoders._text_words import WordsAndSentence
+from halation.encoders._vocabulary import Vocabulary
 
-__all__ = ["ImageReader"]
+__all__ = ["ImageReader", "TextReader"]
 
 _LITE0 = ("efflite0", "efficientnet_lite0")  # how features of EfficientNet-Lite0 are named
 
@@ -111,3 +114,39 @@ class ImageReader:
 def _guess(config: ModelConfig) -> str | None:
     name = Path(config.data.features).name if config.data.features else ""
     return "efficientnet_lite0" if name.startswith(_LITE0) else None
+
+
+class TextReader:
+    """From texts to what a model's text encoder takes. Several threads may use one reader."""
+
+    def __init__(self, text_backbone: Any) -> None:
+        self._text: Any = text_backbone
+        self._lock = threading.Lock()  # tokenizers refuse two callers at a time
+        self._vocabulary: Any = getattr(text_backbone, "vocabulary", None)
+
+    def tokens(self, texts: Sequence[str]) -> Tokens:
+        """B texts → `Tokens` (B, L)."""
+        with self._lock:
+            if isinstance(self._text, WordsAndSentence):
+                self._text.read_only()
+            tokens: Tokens = self._text.tokenize(list(texts))
+        return tokens.to(current_device())
+
+    def words(self, text: str) -> list[str] | None:
+        """The words of a text, one per token, as the vocabulary splits it; None for a model that reads word pieces."""
+        return None if self._vocabulary is None else self._vocabulary.split(text)
+
+    def unknown_words(self, text: str) -> list[str]:
+        """The words of a text the model has no vector for, where words are all it reads."""
+        if self._reads_everything:
+            return []
+        return [word for word in dict.fromkeys(self._vocabulary.split(text)) if word not in self._vocabulary]
+
+    def knows_any_word(self, text: str) -> bool:
+        """Whether the model knows any word of a text."""
+        return self._reads_everything or bool((self._vocabulary.encode([text]).ids > Vocabulary.UNKNOWN).any())
+
+    @property
+    def _reads_everything(self) -> bool:
+        """Word pieces, or a sentence encoder beside the words: nothing is unknown."""
+        return self._vocabulary is None or isinstance(self._text, WordsAndSentence)

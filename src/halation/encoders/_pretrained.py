@@ -1,20 +1,22 @@
-"""Models of the transformers library, by name or local folder (extra "hub")."""
+"""What pretrained backbones share: freezing, weights inside packages, and models of transformers (extra "hub")."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import torch
 from safetensors import SafetensorError
 from torch import nn
 
 from halation._errors import InputError, MissingExtra
 
-__all__ = ["attempt", "hub", "layers_of", "load_model", "load_options"]
+__all__ = ["Freezable", "attempt", "hub", "layers_of", "load_model", "load_options", "packaged_file"]
 
 _UNPOOLED = ("vit", "deit")  # most of their checkpoints have no pooler; the class token is what they are trained for
 
@@ -93,3 +95,44 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
         else:
             (after if seen else before).append(parameter)
     return [before, *blocks, after]
+
+
+Self = TypeVar("Self", bound="Freezable")
+
+
+class Freezable(nn.Module):
+    """A module that with `trainable=False` has no gradients and stays in evaluation mode whatever `train` says."""
+
+    trainable: bool = True
+
+    def freeze(self) -> None:
+        """From now on nothing here learns."""
+        self.trainable = False
+        self.requires_grad_(False)
+        self.eval()
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """As any module, but a frozen one stays as it is."""
+        super().train(mode and self.trainable)
+        return self
+
+    def learning(self) -> torch.set_grad_enabled:
+        """A context for `forward`: gradients only where something learns."""
+        return torch.set_grad_enabled(self.trainable and torch.is_grad_enabled())
+
+
+def packaged_file(package: str, name: str, sha256: str, what: str) -> Path:
+    """The file `name` inside `package`, whose content is the published one; `what` needs it, for the message."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtra(what, "pretrained")
+    path = Path(next(iter(spec.submodule_search_locations))) / name
+    if not path.is_file():
+        raise InputError(f"does not exist; reinstall the package {package}", path=path)
+    with path.open("rb") as file:
+        found = hashlib.new("sha256")
+        while block := file.read(1 << 20):
+            found.update(block)
+    if found.hexdigest() != sha256:
+        raise InputError(f"is not the published file (its sha256 differs); reinstall the package {package}", path=path)
+    return path

@@ -13,7 +13,7 @@ import pytest
 from standalone import Standalone
 
 from halation import InputError
-from halation.index import Backend, BackendUnavailable, Exact, Index, Milvus, _milvus_collection
+from halation.index import Backend, BackendUnavailable, Exact, Index, Milvus, _milvus_client
 from halation.index._exact import overlap
 from halation.similarity import Gaussian
 from index_contract import BackendContract, some_clouds, some_points
@@ -46,13 +46,13 @@ def test_an_insert_goes_on_when_the_server_is_killed_in_the_middle_of_it(
 ) -> None:
     n, width = 12_000, 64
     points = some_points(n, 1, width)
-    monkeypatch.setattr(_milvus_collection, "_BYTES", 4 * width * 2000)  # six batches
+    monkeypatch.setattr(_milvus_client, "_BYTES", 4 * width * 2000)  # six batches
     backend = Milvus(milvus.uri, flat_below=10**9, patience=180)
     sent = _kill_at(milvus, backend, monkeypatch, at=3)
     backend.add(np.arange(n), points)
     sent.join()
     assert sent.batches == 6  # two before, three after
-    assert backend._points.count() == n  # nothing lost, nothing doubled
+    assert backend._collection.count() == n  # nothing lost, nothing doubled
     exact = Exact()
     exact.add(np.arange(n), points)
     queries = some_points(40, 2, width)
@@ -70,10 +70,10 @@ def test_what_was_written_a_while_ago_is_seen_without_waiting_for_the_server(mil
     backend, points = Milvus(milvus.uri), some_points(50, 3)
     backend.add(np.arange(50), points)
     backend.remove(np.arange(0, 50, 2))
-    assert backend._points._level() == "Strong"
+    assert backend._collection._level() == "Strong"
     time.sleep(6)  # "Bounded" shows what is 5 s old
-    backend._points._written -= 10
-    assert backend._points._level() == "Bounded"
+    backend._collection._written -= 10
+    assert backend._collection._level() == "Bounded"
     keys, _ = backend.search(points, 1)
     np.testing.assert_array_equal(keys[1::2, 0], np.arange(1, 50, 2))
     assert not (keys % 2 == 0).any()
@@ -97,7 +97,7 @@ class _Killer(threading.Thread):
 
 
 def _kill_at(server: Standalone, backend: Milvus, monkeypatch: pytest.MonkeyPatch, at: int) -> _Killer:
-    killer, do = _Killer(server), backend._points.call.do
+    killer, do = _Killer(server), backend._collection.call.do
 
     def counted(what: str, method: str, *arguments: Any, **options: Any) -> Any:
         if method == "upsert":
@@ -106,7 +106,7 @@ def _kill_at(server: Standalone, backend: Milvus, monkeypatch: pytest.MonkeyPatc
                 killer.now.set()
         return do(what, method, *arguments, **options)
 
-    monkeypatch.setattr(backend._points.call, "do", counted)
+    monkeypatch.setattr(backend._collection.call, "do", counted)
     killer.start()
     return killer
 
@@ -125,7 +125,7 @@ def test_an_index_outlives_its_server(milvus: Standalone, tmp_path: Path) -> Non
         index.add(["new"], queries[:1])
     assert "new" not in index
     milvus.start()
-    backend._points.call.patience = 120
+    backend._collection.call.patience = 120
     assert index.search(queries, 5).ids == wanted
     index.add(["new"], queries[:1])
     exact = Index([*names, "new"], Gaussian.cat([items, queries[:1]]), backend="exact")
@@ -135,7 +135,7 @@ def test_an_index_outlives_its_server(milvus: Standalone, tmp_path: Path) -> Non
     assert loaded.search(queries, 5).ids == wanted
     assert not list((tmp_path / "idx").rglob("*.db"))
     backend.drop()
-    with pytest.raises(InputError, match="not there any more"):
+    with pytest.raises(InputError, match="does not exist any more"):
         Index.load(tmp_path / "idx")
     repaired = Index.load(tmp_path / "idx", backend=Milvus(milvus.uri))
     assert repaired.search(queries, 5).ids == wanted

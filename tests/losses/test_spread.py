@@ -78,7 +78,7 @@ def test_others_are_told_from_by_those_who_meet_them(seed: int) -> None:
 
 def test_others_of_another_number_of_queries_are_refused() -> None:
     a, b = clouds(4, 1), clouds(4, 2)
-    with pytest.raises(InputError, match="4 queries are to meet 2 others"):
+    with pytest.raises(InputError, match="4 queries meet 2 others"):
         spread(a, b, torch.eye(4) > 0, others_b=Others(torch.zeros(2, 3), torch.ones(3, 2) > 0))
 
 

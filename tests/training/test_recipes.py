@@ -37,7 +37,7 @@ def test_the_effective_recipe_names_every_key() -> None:
         ("train.epochs=1.5", "train.epochs is 1.5; it must be a whole number"),
         ("train.one_per_class=1", "must be true or false"),
         ("train.epochs=-1", "train.epochs is -1; it must be 0 or more"),
-        ("train.ema=1", "train.ema is 1.0; it must be below 1"),
+        ("train.ema=1", "train.ema is 1.0; it must be 0 or more and below 1"),
         ("train.optimizer=adam", "did you mean 'adamw'"),
         ("train=3", "train is a section with keys of its own"),
         ("train.lr", "is not of the form section.key=value"),

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
+    from halation.losses._checks import match_matrix
     from halation.losses._csd_contrastive import CSDContrastive, csd_contrastive
     from halation.losses._daa import DAA, daa
     from halation.losses._diversity import Diversity, diversity
     from halation.losses._info_nce import InfoNCE, info_nce
     from halation.losses._kl import KL, kl
-    from halation.losses._matches import match_matrix
     from halation.losses._mil import MIL, mil
     from halation.losses._mmd import MMD, mmd
     from halation.losses._sigmoid_pairwise import SigmoidPairwise, sigmoid_pairwise
@@ -87,7 +87,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "diversity": "halation.losses._diversity",
             "info_nce": "halation.losses._info_nce",
             "kl": "halation.losses._kl",
-            "match_matrix": "halation.losses._matches",
+            "match_matrix": "halation.losses._checks",
             "mid_rank": "halation.losses._soft_rank",
             "mil": "halation.losses._mil",
             "mmd": "halation.losses._mmd",

@@ -24,6 +24,7 @@ __all__ = [
     "check_finite",
     "check_matrix",
     "check_some",
+    "match_matrix",
     "positive",
 ]
 
@@ -97,6 +98,24 @@ def as_mask(mask: Array, scores: Tensor) -> Tensor:
     return marks.to(scores.device).expand(scores.shape)
 
 
+def match_matrix(images: Array, images_of_captions: Array) -> Tensor:
+    """True where a caption belongs to an image: (n_images, n_captions) bool, what every pair loss takes.
+
+    images (n,) the batch's image numbers, images_of_captions (m,) the number of the image of each caption; numbers may
+    repeat on either side, so two captions of one image are both its matches.
+
+    >>> match_matrix([7, 3], [3, 7, 7])
+    tensor([[False,  True,  True],
+            [ True, False, False]])
+    """
+    rows, columns = as_tensor(images, "images"), as_tensor(images_of_captions, "images_of_captions")
+    if rows.ndim != 1 or columns.ndim != 1:
+        raise InputError(
+            f"match_matrix takes numbers (n,) and (m,), not {tuple(rows.shape)} and {tuple(columns.shape)}"
+        )
+    return rows[:, None] == columns
+
+
 def as_matches(matches: Array, pairs: Tensor | tuple[int, int]) -> Tensor:
     """A boolean match matrix (n_a, n_b), on the device of the scores if given; 0/1 are accepted, other numbers not."""
     shape = tuple(pairs.shape) if isinstance(pairs, Tensor) else pairs
@@ -115,7 +134,7 @@ def as_points(name: str, values: Gaussian | Array) -> Tensor:
     if isinstance(values, Gaussian):
         if not values.is_point:
             raise InputError(
-                f"{name} is a Gaussian with variance where points are asked for: "
+                f"{name} is a Gaussian with variance, but this needs points: "
                 "pass its `.mean`, or samples drawn with `.sample`"
             )
         values = values.mean

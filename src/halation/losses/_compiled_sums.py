@@ -1,9 +1,9 @@
 """`_sigmoid_sums` for tensors in the host's memory: sort, sums and the way back to the old order in one compiled loop.
 
-The same polynomials, without blocks: moving one place down a sorted row multiplies C_k by f^k, f = e^{−gap/τ} ≤ 1,
-after adding the weight of the place that was left. Sixteen rows go side by side, so that the processor's vector units
-work on all of them. Sums are carried in double precision whatever the scores' type: rounding would add up over a row of
-nearly equal scores.
+The same polynomials, without blocks: moving one position down a sorted row multiplies C_k by f^k, f = e^{−gap/τ} ≤ 1,
+after adding the weight of the position that was left. Sixteen rows go side by side, so that the processor's vector
+units work on all of them. Sums are carried in double precision whatever the scores' type: rounding would add up over a
+row of nearly equal scores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TAYLOR = tuple(1.0 / np.prod(np.arange(1.0, k + 1)) for k in range(12, -1, -1))
 
 
 class _Polynomials(NamedTuple):
-    """Polynomials of one degree, cut into pieces: (p, pieces, PIECE) for those above a place and for those below it."""
+    """Polynomials of one degree, cut into pieces: (p, pieces, PIECE) for what is above a position, and below it."""
 
     above: npt.NDArray[np.float64]
     below: npt.NDArray[np.float64]
@@ -169,7 +169,7 @@ def _exp(x: Any) -> None:
 
 @kernel
 def _add_sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) -> None:
-    """Σ_j a_j p(x_ij) for every polynomial; with `first`, the weight of all above each place added to the first."""
+    """Σ_j a_j p(x_ij) for every polynomial; with `first`, the weight of all above each position added to the first."""
     for p in range(len(total)):
         for i in range(len(weight)):
             for lane in range(LANES):
@@ -182,7 +182,7 @@ def _add_sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: An
 
 @kernel
 def _add_above(weight: Any, total: Any) -> None:
-    """The weight of all that stand above each place."""
+    """The weight of everything above each position."""
     above = np.zeros(LANES)
     for i in range(len(weight)):
         for lane in range(LANES):
@@ -192,16 +192,16 @@ def _add_above(weight: Any, total: Any) -> None:
 
 @kernel
 def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) -> None:
-    """Down or up the sorted places: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each place."""
+    """Down or up the sorted positions: C_k ← (C_k + a) f^k, and Σ_k c_k C_k is added to the total of each position."""
     carried, power = np.zeros((polynomials.shape[1], PIECE, LANES)), np.empty(LANES)
     n = len(factor)
     for steps in range(1, n):
-        place, left, gap = (steps, steps - 1, steps) if down else (n - 1 - steps, n - steps, n - steps)
+        position, left, gap = (steps, steps - 1, steps) if down else (n - 1 - steps, n - steps, n - steps)
         power[:] = 1.0
         for piece in range(len(carried)):
-            _move(carried[piece], power, factor[gap], weight[left], polynomials[0, piece], total[0, place])
+            _move(carried[piece], power, factor[gap], weight[left], polynomials[0, piece], total[0, position])
             for p in range(1, len(polynomials)):
-                _add(carried[piece], polynomials[p, piece], total[p, place])
+                _add(carried[piece], polynomials[p, piece], total[p, position])
 
 
 # The two innermost loops go over a number of terms that is known when they are compiled, so that they are unrolled and

@@ -79,8 +79,8 @@ class DAA(nn.Module):
     ) -> None:
         super().__init__()
         self.temperature, self.variant = as_temperature(temperature), as_variant(variant)
-        own = relevance_temperature is not None
-        self.relevance_temperature = _relevance_temperature(relevance_temperature) if own else None
+        tau = relevance_temperature
+        self.relevance_temperature = None if tau is None else _relevance_temperature(tau)
         if variant == "released" and self.relevance_temperature == 0:
             raise InputError("the released DAA has no hard ranks; use variant='paper'")
         self.symmetric, self.check = symmetric, check

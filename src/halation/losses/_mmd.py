@@ -1,4 +1,4 @@
-"""Maximum mean discrepancy: two clouds of embeddings should lie in the same place."""
+"""Maximum mean discrepancy: two sets of embeddings should have the same distribution."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 For two scores at t = (s_i − s_j)/τ ≥ 0 let x = e^{−t}, a number of [0, 1]. Then σ(−t) = x/(1+x) and σ'(t) = x/(1+x)²
 are smooth in x (the nearest pole is −1), so a polynomial Σ_k c_k x^k of low degree gives them to rounding error. And
-x^k factorises over the places between i and j: with the row cut into blocks, everything above a block is described by
-the numbers C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, β the block's edge, and these are carried from block to block by
-one multiplication. Every factor is ≤ 1, so nothing overflows, whatever the scores and τ. Pairs inside a block are
+x^k factorises over the positions between i and j: with the row cut into blocks, everything above a block is described
+by the numbers C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, β the block's edge, carried from block to block by one
+multiplication. Every factor is ≤ 1, so nothing overflows, whatever the scores and τ. Pairs inside a block are
 evaluated directly.
 
 The polynomial for 1/(1+x) is (1 − T(x)/T(−1)) / (1+x) with T the Chebyshev polynomial of degree K on [0, 1]: a division
@@ -80,8 +80,8 @@ def _above(weights: Tensor) -> Tensor:
     counts = weights.sum(dim=1)  # (blocks, rows)
     total = torch.empty_like(weights)
     torch.sub(counts.cumsum(dim=0), counts, out=total[:, 0])
-    for place in range(1, weights.shape[1]):
-        torch.add(total[:, place - 1], weights[:, place - 1], out=total[:, place])
+    for position in range(1, weights.shape[1]):
+        torch.add(total[:, position - 1], weights[:, position - 1], out=total[:, position])
     return total
 
 

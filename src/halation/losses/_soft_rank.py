@@ -49,7 +49,7 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, 
     `_sigmoid_sums` for how n sums take O(n) once the row is sorted, to rounding error, whatever τ.
 
     scores (q, n) of any floating type (half precision is ranked in float32); mask (q, n) or (n,) bool, True = counts: a
-    candidate that does not count is in nobody's way, and has rank 0 and no gradient. Returns (q, n).
+    candidate that does not count changes no rank, and has rank 0 and no gradient. Returns (q, n).
 
     >>> soft_rank(torch.tensor([[0.9, 0.1, 0.5]]), temperature=0.01)
     tensor([[1., 3., 2.]])
@@ -62,7 +62,7 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, 
         check_finite("scores", scores, mask)
     if mask is None:
         return sigmoid_sums(scores, None, temperature) + 1
-    # what does not count still has a place in the sorted row; that of a candidate that does cannot make NaN or infinity
+    # a candidate that does not count still takes a position in the sorted row: give it a value that cannot make NaN
     lowest = scores.detach().masked_fill(~mask, math.inf).amin(dim=1, keepdim=True)
     kept = torch.where(mask, scores, lowest.nan_to_num(posinf=0.0))
     return (sigmoid_sums(kept, mask, temperature) + 1) * mask
@@ -173,6 +173,6 @@ def _cut(falling: Tensor, temperature: float, weights: Tensor) -> tuple[Row, Ten
     return row, pad(weights.T, (0, 0, 0, extra)).contiguous().view(row.values.shape)
 
 
-def _uncut(blocks: Tensor, like: Tensor) -> Tensor:
+def _uncut(blocks: Tensor, rows: Tensor) -> Tensor:
     """(blocks, b, r) → (r, n)."""
-    return blocks.flatten(0, 1)[: like.shape[1]].T
+    return blocks.flatten(0, 1)[: rows.shape[1]].T

@@ -17,11 +17,11 @@ from halation.similarity import Gaussian, l2
 __all__ = ["Others", "Spread", "spread"]
 
 
-_NEVER = -1e30  # rather than −∞: who meets nobody has a gradient of 0, and not NaN
+_NEVER = -1e30  # instead of −∞: a query that meets nothing gets a gradient of 0, not NaN
 
 
 class Others(NamedTuple):
-    """Further items that a query is told from: points (m, d), and which of them each of n queries meets (n, m) bool."""
+    """Further negatives: points (m, d), and which of them each of n queries meets (n, m) bool."""
 
     points: Tensor
     meets: Tensor
@@ -41,15 +41,15 @@ def spread(
 
         S_ij = −‖μ_i − μ_j‖² / (scale · u_i²),   u_i the geometric mean of σ_i;   ½ (queries of a + queries of b)
 
-    An item whose match is easily found gains by a small σ, one among many that are alike by a large σ, for then it does
-    not claim what it cannot tell. "Temperature as uncertainty", Zhang et al., NeurIPS 2021 workshop, for the σ of a
-    Gaussian. **The means get no gradient**: whatever trains them goes on as if this were not there. a (n_a, d) and
-    b (n_b, d) with variances; matches (n_a, n_b) bool; `scale` is best learnt (`Spread`), so that σ keeps the size that
-    other terms give it and only its order is taught.
+    An item whose match is easy to find gains by a small σ, an item with many similar ones by a large σ, which claims
+    less. This is "Temperature as uncertainty" (Zhang et al., NeurIPS 2021 workshop) for the σ of a Gaussian. **The
+    means get no gradient**: they train as if this term were not there. a (n_a, d) and b (n_b, d) with variances;
+    matches (n_a, n_b) bool. Learn `scale` (`Spread`): σ then keeps the size that other terms give it, and this term
+    only trains its order.
 
-    How hard an item is to find depends on how many are like it, and a batch has few: `others_b` are further items that
-    the queries of a are told from, `others_a` those that the queries of b are (a memory of earlier batches, say; as no
-    mean learns here, they may be old). None of them is a match.
+    How hard an item is to find depends on how many similar ones there are, and a batch has few. `others_b` are further
+    negatives for the queries of a, `others_a` for those of b: a memory of earlier batches, for example, which may be
+    old, since no mean is trained here.
 
     >>> near, far = Gaussian(torch.eye(2), torch.full((2, 2), -4.0)), Gaussian(torch.eye(2), torch.zeros(2, 2))
     >>> spread(near, near, torch.eye(2, dtype=torch.bool), scale=1.0) < spread(far, far, torch.eye(2) > 0, scale=1.0)
@@ -63,7 +63,9 @@ def spread(
     scale = as_factor("scale", scale, finite=check)
     scores = _apart(a.mean, b.mean)  # (n_a, n_b)
     matches = as_matches(matches, scores)
-    return 0.5 * (_asked(a, scores, matches, others_b, scale) + _asked(b, scores.T, matches.T, others_a, scale))
+    return 0.5 * (
+        _one_direction(a, scores, matches, others_b, scale) + _one_direction(b, scores.T, matches.T, others_a, scale)
+    )
 
 
 class Spread(nn.Module):
@@ -95,17 +97,19 @@ def _apart(a: Tensor, b: Tensor) -> Tensor:
     return l2(Gaussian.point(a.detach()), Gaussian.point(b.detach()))
 
 
-def _asked(asks: Gaussian, scores: Tensor, matches: Tensor, others: Others | None, scale: float | Tensor) -> Tensor:
-    """The cost of one side's queries among the other side, and `others`."""
-    sharpness = (_sharpness(asks) / scale)[:, None]  # (n, 1)
+def _one_direction(
+    queries: Gaussian, scores: Tensor, matches: Tensor, others: Others | None, scale: float | Tensor
+) -> Tensor:
+    """The loss of one side's queries among the items of the other side and `others`."""
+    sharpness = (_sharpness(queries) / scale)[:, None]  # (n, 1)
     logits = scores * sharpness
     if others is not None:
-        if others.meets.shape != (len(asks), len(others.points)):
+        if others.meets.shape != (len(queries), len(others.points)):
             raise InputError(
-                f"others.meets has shape {tuple(others.meets.shape)}, but {len(asks)} queries are to meet "
+                f"others.meets has shape {tuple(others.meets.shape)}, but {len(queries)} queries meet "
                 f"{len(others.points)} others"
             )
-        further = (_apart(asks.mean, others.points) * sharpness).masked_fill(~others.meets, _NEVER)
+        further = (_apart(queries.mean, others.points) * sharpness).masked_fill(~others.meets, _NEVER)
         together = further.logsumexp(dim=1, keepdim=True)  # as one more that does not match: exp adds up
         logits = torch.cat([logits, together], dim=1)
         matches = torch.cat([matches, torch.zeros_like(matches[:, :1])], dim=1)

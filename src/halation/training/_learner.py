@@ -1,4 +1,4 @@
-"""What changes while training: weights, optimiser, averaged weights; and how it is packed into a file and back."""
+"""What training changes: weights, optimiser, averaged weights; and how they are packed into a checkpoint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Learner:
         self.parts = [part for part in parts if part]  # detail and gist learn from different losses: clipped apart
 
     def update(self) -> float:
-        """One step of the optimiser with the gradients there are; the norm of the gradient before clipping."""
+        """Step the optimiser; the norm of the gradient before clipping."""
         share = self.settings.rate(self.updates, self.steps)
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
@@ -53,12 +53,12 @@ class Learner:
     @contextmanager
     def averaged(self) -> Iterator[None]:
         """The averaged weights in place of the current ones, where there are any."""
-        kept = [p.detach().clone() for p in self.weights] if self.average else []
+        current = [p.detach().clone() for p in self.weights] if self.average else []
         self._put(self.average)
         try:
             yield
         finally:
-            self._put(kept)
+            self._put(current)
 
     @torch.no_grad()
     def _put(self, values: list[Tensor]) -> None:
@@ -66,7 +66,7 @@ class Learner:
             weight.copy_(value)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that changes, by name. What is frozen does not, and stays out."""
+        """Everything that training changes, by name; frozen weights are left out."""
         packed = {f"weights.{name}": p for name, p in self._changing().items()}
         packed |= {f"average.{number}": value for number, value in enumerate(self.average)}
         for number, state in self.optimizer.state_dict()["state"].items():
@@ -75,7 +75,7 @@ class Learner:
 
     @torch.no_grad()
     def restore(self, packed: dict[str, Tensor], updates: int) -> None:
-        """Put everything back as `tensors` found it."""
+        """Put everything back as it was when `tensors` packed it."""
         weights = self._changing()
         named = {name.removeprefix("weights."): value for name, value in packed.items() if name.startswith("weights.")}
         averages = sum(name.startswith("average.") for name in packed)

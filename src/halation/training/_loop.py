@@ -11,12 +11,11 @@ import torch
 
 from halation._progress import Log, Progress, no_log, silent
 from halation.data import Batches, Dataset, Loader
-from halation.training._board import Board
 from halation.training._collapse import CollapseDetector, TrainingStopped
 from halation.training._learner import Learner
 from halation.training._objective import Objective
 from halation.training._processes import Processes
-from halation.training._run import Run, TrainState, rounded
+from halation.training._run import Board, Run, TrainState, rounded
 from halation.training._settings import Settings
 from halation.training._validate import Validator
 

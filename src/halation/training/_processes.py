@@ -17,7 +17,7 @@ __all__ = ["Processes", "processes"]
 
 @dataclass(frozen=True)
 class Processes:
-    """Who this process is among how many, and where its tensors live."""
+    """Which process this is, of how many, and the device of its tensors."""
 
     rank: int
     world: int
@@ -37,18 +37,18 @@ class Processes:
             objective,
             device_ids=[self.device.index] if on_accelerator else None,
             broadcast_buffers=True,
-            # every step reaches the same parameters, though not always all of them: a head that pools what a network
-            # says of parts leaves that network's own summary alone
+            # every step reaches the same parameters, but not always all: a head that pools local features does not
+            # use the backbone's pooled one
             static_graph=True,
         )
 
     def same(self, value: Any) -> Any:
-        """What the first process says, on all of them."""
+        """The first process's value, on all of them."""
         if self.world == 1:
             return value
-        said = [value]
-        dist.broadcast_object_list(said, src=0)
-        return said[0]
+        values = [value]
+        dist.broadcast_object_list(values, src=0)
+        return values[0]
 
 
 @contextmanager
@@ -56,14 +56,14 @@ def processes() -> Iterator[Processes]:
     """Join the processes torchrun started, if it did; leave them at the end."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
-    found = torch.accelerator.current_accelerator(check_available=True)
-    device = torch.device("cpu") if found is None else torch.device(found.type, local)
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    device = torch.device("cpu") if accelerator is None else torch.device(accelerator.type, local)
     if world == 1:
         yield Processes(0, 1, device)
         return
-    if found is not None:
+    if accelerator is not None:
         torch.accelerator.set_device_index(local)
-    dist.init_process_group("gloo" if found is None else None)
+    dist.init_process_group("gloo" if accelerator is None else None)
     try:
         yield Processes(dist.get_rank(), world, device)
     finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
+import math
 import os
 import platform
 import shutil
@@ -24,7 +26,7 @@ from halation.encoders import LearntScalars, Network, RunFolder
 from halation.training._learner import Learner
 from halation.training._recipe import Recipe, read_recipe, to_toml
 
-__all__ = ["Run", "TrainState", "rounded"]
+__all__ = ["Board", "Run", "TrainState", "rounded"]
 
 _CHECKPOINT, _LOG = "checkpoint.safetensors", "metrics.jsonl"
 _WITHOUT_WEIGHTS = ("config.toml", "vocabulary.json", "run.json", Projection.FILE, _LOG)
@@ -160,6 +162,28 @@ class Run:
         shutil.rmtree(self.folder / "tensorboard", ignore_errors=True)
         with contextlib.suppress(OSError):  # it holds other files
             self.folder.rmdir()
+
+
+class Board:
+    """Scalars for TensorBoard in the run's `tensorboard/`; does nothing without a folder or without the package."""
+
+    def __init__(self, folder: Path | None, start: int = 0) -> None:
+        self._writer: Any = None
+        if folder is not None and importlib.util.find_spec("tensorboard") is not None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=start or None)
+
+    def add(self, group: str, values: Mapping[str, float], step: int) -> None:
+        """Add one point to each curve."""
+        for name, value in values.items() if self._writer is not None else ():
+            if math.isfinite(value):
+                self._writer.add_scalar(f"{group}/{name}", value, step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 def rounded(values: Mapping[str, float]) -> dict[str, float]:

@@ -1,16 +1,14 @@
-"""How to train: what the loop needs to know, checked when it is made."""
+"""The schedule of a run: a recipe's section `[train]`."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
-from halation._errors import InputError, one_of
+from halation._errors import one_of
+from halation._toml import check_numbers, number
 
 __all__ = ["Settings"]
-
-_POSITIVE = ("batch_size", "lr", "accumulate", "captions_per_image", "backbone_lr", "layer_decay")
 
 
 @dataclass(frozen=True)
@@ -29,27 +27,27 @@ class Settings:
     ema                decay of the averaged weights that are measured and kept; 0 = the weights themselves
     precision          "float32" or "bfloat16" (autocast of the encoders)
     accumulate         batches per step of the optimiser
-    patience           stop after so many epochs without a better validation; 0 = never
-    select             what "better" is: "rsum+asp" or "rsum"
-    checkpoint_steps   also checkpoint within an epoch, every so many steps; 0 = at its end alone
+    patience           stop after this many epochs without a better validation; 0 = never
+    select             what the best epoch maximises: "rsum+asp" (ASP by the relevance of loss.daa), or "rsum"
+    checkpoint_steps   also write a checkpoint every this many steps; 0 = only at the end of an epoch
     """
 
     epochs: int = 12
-    batch_size: int = 128
+    batch_size: int = number(128, positive=True)
     seed: int = 0
     unit: str = "captions"
-    captions_per_image: int = 1
+    captions_per_image: int = number(1, positive=True)
     one_per_class: bool = False
     optimizer: str = "adamw"
-    lr: float = 1e-3
+    lr: float = number(1e-3, positive=True)
     weight_decay: float = 0.01
-    backbone_lr: float = 1.0
-    layer_decay: float = 1.0
+    backbone_lr: float = number(1.0, positive=True)
+    layer_decay: float = number(1.0, positive=True)
     warmup: int = 100
     clip: float = 2.0
-    ema: float = 0.0
+    ema: float = number(0.0, below=1)
     precision: str = "float32"
-    accumulate: int = 1
+    accumulate: int = number(1, positive=True)
     patience: int = 0
     select: str = "rsum+asp"
     checkpoint_steps: int = 0
@@ -59,15 +57,7 @@ class Settings:
         one_of(self.optimizer, ("adamw", "adamp"), "train.optimizer")
         one_of(self.precision, ("float32", "bfloat16"), "train.precision")
         one_of(self.select, ("rsum+asp", "rsum"), "train.select")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, (str, bool)):
-                continue
-            least = "above 0" if field.name in _POSITIVE else "0 or more"
-            if not math.isfinite(value) or value < 0 or (value == 0 and field.name in _POSITIVE):
-                raise InputError(f"train.{field.name} is {value}; it must be {least}")
-        if self.ema >= 1:
-            raise InputError(f"train.ema is {self.ema}; it must be below 1")
+        check_numbers(self, "train")
 
     def rate(self, step: int, steps: int) -> float:
         """The share of the learning rate at step 0 … steps − 1: warm-up, then half a cosine."""

@@ -9,10 +9,9 @@ from halation._progress import Log
 from halation.data import Loader
 from halation.encoders import Encoded, Network, encode_split
 from halation.evaluation import Report, evaluate
-from halation.training._board import Board
-from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, alike
+from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, mean_cosine
 from halation.training._learner import Learner
-from halation.training._run import Run, TrainState, rounded
+from halation.training._run import Board, Run, TrainState, rounded
 
 __all__ = ["Validation", "Validator", "measure"]
 
@@ -91,7 +90,7 @@ class Validator:
             f"ASP {validation.asp[0]:.1f}/{validation.asp[1]:.1f}{'  *' if is_best else ''}"
         )
         recall = {side: summary[f"R@10 {side}"] / 100 for side in _SIDES}
-        stats = ValidationStats(state.epoch, recall, alike(validation.images), losses, state.last_loss)
+        stats = ValidationStats(state.epoch, recall, mean_cosine(validation.images), losses, state.last_loss)
         try:
             state.at_chance = self.detector.check_validation(stats, state.at_chance)
         except TrainingStopped as stopped:

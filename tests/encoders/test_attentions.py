@@ -73,7 +73,7 @@ def test_pooling_by_size_is_a_weighted_sum_of_the_cells(seen: Features) -> None:
     torch.manual_seed(2)
     pool = GeneralisedPool()
     for mask in (None, seen.mask):
-        shares = pool.shares(seen.local, mask)  # type: ignore[arg-type]
+        shares = pool.cell_weights(seen.local, mask)  # type: ignore[arg-type]
         torch.testing.assert_close(torch.einsum("bdc,bcd->bd", shares, seen.local), pool(seen.local, mask))
 
 

@@ -11,7 +11,7 @@ from halation._errors import InputError
 from halation.data import Features, Tokens
 from halation.encoders import (
     Gist,
-    Gisted,
+    GistEmbedding,
     GistEncoder,
     Network,
     PartEmbedding,
@@ -25,10 +25,10 @@ from halation.similarity import Gaussian, cosine
 from halation.training import DAA, InfoNCE, Step
 
 
-def gisted(n: int, seed: int, d: int = 8) -> Gisted:
+def gisted(n: int, seed: int, d: int = 8) -> GistEmbedding:
     generator = torch.Generator().manual_seed(seed)
     points = [torch.nn.functional.normalize(torch.randn(n, d, generator=generator), dim=1) for _ in range(2)]
-    return Gisted(Gaussian.point(points[0].requires_grad_()), Gaussian.point(points[1].requires_grad_()))
+    return GistEmbedding(Gaussian.point(points[0].requires_grad_()), Gaussian.point(points[1].requires_grad_()))
 
 
 def test_the_soft_maximum_is_its_formula() -> None:
@@ -93,8 +93,8 @@ def test_the_scale_of_the_detail_is_followed_in_training_and_kept_in_evaluation(
 
 def test_the_gist_gives_its_backbone_no_gradient_and_adds_biases() -> None:
     pooled = torch.randn(4, 5, requires_grad=True)
-    seen = Gist(5, 3, asks=True)
-    read = Gist(5, 3, asks=False, words=9)
+    seen = Gist(5, 3, is_image=True)
+    read = Gist(5, 3, is_image=False, words=9)
     tokens = Tokens(
         torch.tensor([[1, 2], [3, 0], [4, 5], [6, 7]]), torch.tensor([[1, 1], [1, 0], [1, 1], [1, 1]]).bool()
     )
@@ -113,19 +113,21 @@ def test_the_gist_gives_its_backbone_no_gradient_and_adds_biases() -> None:
 
 
 def test_the_two_are_handled_as_one() -> None:
-    encoder = GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, asks=True))
+    encoder = GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, is_image=True))
     parts = [encoder(Features(torch.randn(n, 5))) for n in (2, 3)]
     both = concatenate(parts)
-    assert count(both) == 5 and isinstance(both, Gisted)
+    assert count(both) == 5 and isinstance(both, GistEmbedding)
     assert torch.equal(select(both, slice(2, 5)).gist.mean, parts[1].gist.mean)
     assert torch.equal(map_tensors(both, lambda x: 2 * x).detail.mean, 2 * both.detail.mean)  # type: ignore[union-attr]
     assert detail_of(both) is both.detail and detail_of(both.gist) is both.gist
-    words = [Gisted(PartEmbedding(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
+    words = [GistEmbedding(PartEmbedding(torch.ones(1, n, 2), None), Gaussian.point(torch.ones(1, 2))) for n in (2, 3)]
     assert concatenate(words).detail.local.shape == (2, 3, 2)  # type: ignore[union-attr]
 
 
 def test_a_model_without_its_gist_compares_in_detail() -> None:
-    sides = [GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, asks=asks)) for asks in (True, False)]
+    sides = [
+        GistEncoder(torch.nn.Identity(), PointHead(5, 4), Gist(5, 3, is_image=is_image)) for is_image in (True, False)
+    ]
     model = Network(sides[0], sides[1], SoftMaximum(cosine)).eval()
     plain, seen = without_gist(model), Features(torch.randn(6, 5))
     scores = plain.scores(plain.images(seen), plain.captions(seen))

@@ -12,7 +12,7 @@ from PIL import Image
 
 from halation import InputError
 from halation.encoders import HubImage, HubText, MiniLMText
-from halation.encoders._pretrained import hub
+from halation.encoders._pretrained import import_transformers
 from halation.training._learner import layer_groups
 
 transformers = pytest.importorskip("transformers")
@@ -181,7 +181,7 @@ def test_a_broken_torchvision_gets_a_clear_message(tmp_path: Path, monkeypatch: 
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
     with pytest.raises(InputError, match="pip uninstall torchvision"):
-        hub("this")
+        import_transformers("this")
 
 
 def test_minilm_knows_what_sentences_mean() -> None:

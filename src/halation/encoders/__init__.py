@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from halation.encoders._cca import CCA
     from halation.encoders._config import ModelConfig
     from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
-    from halation.encoders._embeddings import Encoded, Gisted, MultiEmbedding, PartEmbedding, as_float32, gather_encoded
+    from halation.encoders._embeddings import (
+        Encoded,
+        GistEmbedding,
+        MultiEmbedding,
+        PartEmbedding,
+        as_float32,
+        gather_encoded,
+    )
     from halation.encoders._encode_split import encode_split, loader_for, open_split
     from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
     from halation.encoders._gru import BiGRU
@@ -46,8 +53,8 @@ __all__ = [
     "Encoder",
     "GeneralisedPool",
     "Gist",
+    "GistEmbedding",
     "GistEncoder",
-    "Gisted",
     "HubImage",
     "HubText",
     "LearntScalars",
@@ -100,7 +107,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "GeneralisedPool": "halation.encoders._pooling",
             "Gist": "halation.encoders._gist",
             "GistEncoder": "halation.encoders._gist",
-            "Gisted": "halation.encoders._embeddings",
+            "GistEmbedding": "halation.encoders._embeddings",
             "HubImage": "halation.encoders._image_hub",
             "HubText": "halation.encoders._text_hub",
             "LearntScalars": "halation.encoders._run_folder",

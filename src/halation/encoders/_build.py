@@ -22,7 +22,7 @@ SIMILARITIES = ("cosine", "l2", "csd", "wasserstein2")
 SCORERS = ("sgr", "saf", "sgraf")
 """Heads whose comparison is a network that looks at both items at once."""
 
-_OF_WORDS = ("pooled_words", "words_and_sentence", "words_gru", "small_transformer")
+_READ_WORD_VECTORS = ("pooled_words", "words_and_sentence", "words_gru", "small_transformer")
 
 
 def build_network(
@@ -40,7 +40,7 @@ def build_network(
     vectors   word vectors to begin with, instead of those that `text.vectors` names, which are then not read
     memory    bytes that SGR and SAF may keep from the forward pass for the backward pass
     """
-    if vectors is None and config.text.vectors and config.text.backbone in _OF_WORDS:
+    if vectors is None and config.text.vectors and config.text.backbone in _READ_WORD_VECTORS:
         known = encoders.WordVectors.read(config.text.vectors, set(vocabulary.words))
         vectors = known.table(vocabulary, torch.Generator().manual_seed(seed))
     with torch.random.fork_rng():
@@ -215,8 +215,8 @@ _HEADS: dict[str, Callable[[ModelConfig, Any, Any], tuple[nn.Module, nn.Module]]
 def _with_gist(config: ModelConfig, image: Any, text: Any, heads: tuple[nn.Module, nn.Module], compare: Any) -> Network:
     m, vocabulary = config.model, getattr(text, "vocabulary", None)
     gists = (
-        encoders.Gist(image.pooled_dim, m.gist, m.gist_dropout, asks=True),
-        encoders.Gist(text.pooled_dim, m.gist, m.gist_dropout, asks=False, words=len(vocabulary or ())),
+        encoders.Gist(image.pooled_dim, m.gist, m.gist_dropout, is_image=True),
+        encoders.Gist(text.pooled_dim, m.gist, m.gist_dropout, is_image=False, words=len(vocabulary or ())),
     )
     joined = encoders.SoftMaximum(compare, m.gist_temperature, m.gist_share, m.gist_floor)
     sides = [encoders.GistEncoder(*side) for side in zip((image, text), heads, gists, strict=True)]

@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 from halation._errors import InputError
 from halation._torch import product
 from halation.data import Features, Tokens
-from halation.encoders._embeddings import Encoded, Gisted, MultiEmbedding, PartEmbedding
+from halation.encoders._embeddings import Encoded, GistEmbedding, MultiEmbedding, PartEmbedding
 from halation.encoders._network import Compare, Encoder, Network
 from halation.similarity import Gaussian
 
@@ -28,7 +28,7 @@ _MEMORY = 0.99  # of the running median and quantile, per step
 
 def detail_of(encoded: Encoded) -> Gaussian | MultiEmbedding | PartEmbedding:
     """What a model without a gist would have given."""
-    return encoded.detail if isinstance(encoded, Gisted) else encoded
+    return encoded.detail if isinstance(encoded, GistEmbedding) else encoded
 
 
 class Gist(nn.Module):
@@ -42,9 +42,9 @@ class Gist(nn.Module):
     to 1. The bias is how likely an item resembles any other: captions of common words and pictures of common things do.
     """
 
-    def __init__(self, in_dim: int, dim: int, dropout: float = 0.0, *, asks: bool, words: int = 0) -> None:
+    def __init__(self, in_dim: int, dim: int, dropout: float = 0.0, *, is_image: bool, words: int = 0) -> None:
         super().__init__()
-        self.asks = asks  # which of the two places is the own bias, and which waits for the other side's
+        self.is_image = is_image  # which of the two places is the own bias, and which waits for the other side's
         self.dropout = nn.Dropout(dropout)
         self.fc, self.bias = nn.Linear(in_dim, dim), nn.Linear(dim, 1)
         nn.init.xavier_uniform_(self.fc.weight)
@@ -59,7 +59,7 @@ class Gist(nn.Module):
             shares = batch.mask.to(x.dtype) / batch.mask.sum(1, keepdim=True)  # (B, L)
             x = x + torch.bmm(shares[:, None], self.words(batch.ids))[:, 0]
         own, one = torch.tanh(self.bias(x)), torch.ones_like(x[:, :1])
-        biases = [own / 2, one / 2] if self.asks else [one / 2, own / 2]
+        biases = [own / 2, one / 2] if self.is_image else [one / 2, own / 2]
         return Gaussian.point(torch.cat([normalize(x, dim=1) / 2**0.5, *biases], dim=1))
 
     def _dropped(self, pooled: Tensor) -> Tensor:
@@ -71,15 +71,15 @@ class Gist(nn.Module):
 
 
 class GistEncoder(Encoder):
-    """An encoder with a gist beside its head: pictures or tokens → `Gisted`."""
+    """An encoder with a gist beside its head: pictures or tokens → `GistEmbedding`."""
 
     def __init__(self, backbone: nn.Module, head: nn.Module, gist: Gist) -> None:
         super().__init__(backbone, head)
         self.gist = gist
 
-    def forward(self, batch: Any) -> Gisted:
+    def forward(self, batch: Any) -> GistEmbedding:
         features = self.backbone(batch)
-        return Gisted(self.head(features), self.gist(batch, features))
+        return GistEmbedding(self.head(features), self.gist(batch, features))
 
 
 def without_gist(model: Network) -> Network:
@@ -131,7 +131,7 @@ class SoftMaximum(nn.Module):
         self.register_buffer("reach", torch.tensor(1.0))  # quantile − median
         self.register_buffer("seen", torch.tensor(False))
 
-    def detail(self, images: Gisted, captions: Gisted) -> Tensor:
+    def detail(self, images: GistEmbedding, captions: GistEmbedding) -> Tensor:
         """`compare` of the details: (n_images, n_captions)."""
         return self.compare(images.detail, captions.detail)
 
@@ -144,7 +144,7 @@ class SoftMaximum(nn.Module):
         gist = self.floor + (1 - self.floor) * (1 + product(images.mean, captions.mean)) / 2
         return self.temperature * torch.logaddexp(z / self.temperature, gist / self.temperature)
 
-    def forward(self, images: Gisted, captions: Gisted) -> Tensor:
+    def forward(self, images: GistEmbedding, captions: GistEmbedding) -> Tensor:
         """(n_images, n_captions), bigger = closer."""
         return self.join(self.detail(images, captions), images.gist, captions.gist)
 

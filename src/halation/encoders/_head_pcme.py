@@ -12,29 +12,29 @@ from halation._errors import InputError, one_of
 from halation.data import Features
 from halation.encoders._embeddings import MultiEmbedding
 from halation.encoders._gru import BiGRU
-from halation.encoders._pooling import AttentionPool, local_of
+from halation.encoders._pooling import AttentionPool, local_features
 from halation.similarity import Gaussian
 
-__all__ = ["OfGRU", "OfGiven", "OfPooled", "PCMEHead", "PVSEHead", "Summary", "summary_of"]
+__all__ = ["GRUSummary", "LinearSummary", "PCMEHead", "PVSEHead", "PooledSummary", "Summary", "build_summary"]
 
 Summary = Literal["pooled", "given", "gru"]
 
 
-class OfPooled(nn.Linear):
+class LinearSummary(nn.Linear):
     """Features → W · pooled + b, (B, dim)."""
 
     def forward(self, features: Features) -> Tensor:  # type: ignore[override]
         return super().forward(features.pooled)
 
 
-class OfGiven(nn.Module):
+class PooledSummary(nn.Module):
     """Features → the pooled vector as it is, for a backbone that ends in `dim` numbers."""
 
     def forward(self, features: Features) -> Tensor:
         return features.pooled
 
 
-class OfGRU(nn.Module):
+class GRUSummary(nn.Module):
     """Features → the final states of a bidirectional GRU over the local vectors, (B, dim)."""
 
     def __init__(self, local_dim: int, dim: int, variant: Literal["paper", "released"] = "paper") -> None:
@@ -42,11 +42,11 @@ class OfGRU(nn.Module):
         self.gru = BiGRU(local_dim, dim, variant=variant)
 
     def forward(self, features: Features) -> Tensor:
-        final: Tensor = self.gru(local_of(features, "a GRU"), features.mask)[1]
+        final: Tensor = self.gru(local_features(features, "a GRU"), features.mask)[1]
         return final
 
 
-def summary_of(
+def build_summary(
     kind: Summary | nn.Module, pooled_dim: int, local_dim: int, dim: int, variant: Literal["paper", "released"]
 ) -> nn.Module:
     """The module Features → (B, dim) that a name stands for; a module stands for itself."""
@@ -56,12 +56,12 @@ def summary_of(
     if kind == "gru":
         if local_dim == 0:
             raise InputError("a GRU reads local vectors, but local_dim is 0; take summary='pooled'")
-        return OfGRU(local_dim, dim, variant)
+        return GRUSummary(local_dim, dim, variant)
     if kind == "given":
         if pooled_dim != dim:
             raise InputError(f"summary='given' needs pooled_dim = dim, not {pooled_dim} and {dim}; take 'pooled'")
-        return OfGiven()
-    linear = OfPooled(pooled_dim, dim)
+        return PooledSummary()
+    linear = LinearSummary(pooled_dim, dim)
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
     return linear
@@ -103,20 +103,20 @@ class PCMEHead(nn.Module):
         super().__init__()
         self.local_dim = local_dim
         self.dropout = nn.Dropout(dropout)
-        self.summary = summary_of(summary, pooled_dim, local_dim, dim, variant)
-        self.spread = summary_of(spread, pooled_dim, local_dim, dim, variant)
+        self.summary = build_summary(summary, pooled_dim, local_dim, dim, variant)
+        self.spread = build_summary(spread, pooled_dim, local_dim, dim, variant)
         self.mean_norm = nn.LayerNorm(dim)
         if local_dim:
             self.mean_attention, self.spread_attention = (AttentionPool(local_dim, hidden) for _ in range(2))
             self.mean_fc, self.spread_fc = (_linear(local_dim, dim) for _ in range(2))
         if log_sigma is not None:
-            self._start(log_sigma)
+            self._begin_at(log_sigma)
 
     def forward(self, features: Features) -> Gaussian:
-        features = self._dropped(features)
+        features = self._drop_channels(features)
         mean, log_std = self.summary(features), self.spread(features)  # (B, dim)
         if self.local_dim:
-            local = local_of(features, "PCMEHead")
+            local = local_features(features, "PCMEHead")
             attended, _ = self.mean_attention(local, features.mask)
             mean = mean + torch.sigmoid(self.mean_fc(attended[:, 0]))
             attended, _ = self.spread_attention(local, features.mask)
@@ -127,11 +127,11 @@ class PCMEHead(nn.Module):
         """What each cell weighs in the mean and in the spread, (B, 1, cells) each; empty without local features."""
         if not self.local_dim:
             return {}
-        local = local_of(features, "PCMEHead")
+        local = local_features(features, "PCMEHead")
         pools = {"mean": self.mean_attention, "spread": self.spread_attention}
         return {name: pool(local, features.mask)[1] for name, pool in pools.items()}
 
-    def _dropped(self, features: Features) -> Features:
+    def _drop_channels(self, features: Features) -> Features:
         if not (self.training and self.dropout.p):
             return features
         local = features.local
@@ -140,7 +140,7 @@ class PCMEHead(nn.Module):
         return Features(self.dropout(features.pooled), local, features.mask)
 
     @torch.no_grad()
-    def _start(self, log_sigma: float) -> None:
+    def _begin_at(self, log_sigma: float) -> None:
         linears = [m for m in (self.spread, getattr(self, "spread_fc", None)) if isinstance(m, nn.Linear)]
         if not linears:
             raise InputError("log_sigma sets the bias of a linear map, but the spread has none; set it in your module")
@@ -185,7 +185,7 @@ class PVSEHead(nn.Module):
             raise InputError(
                 f"PVSEHead needs k ≥ 1 and local vectors (local_dim ≥ 1), not k={k}, local_dim={local_dim}"
             )
-        self.summary = summary_of(summary, pooled_dim, local_dim, dim, variant)
+        self.summary = build_summary(summary, pooled_dim, local_dim, dim, variant)
         self.attention = AttentionPool(local_dim, hidden, k)
         self.fc = nn.Linear(local_dim, dim)
         self.norm = nn.LayerNorm(dim)
@@ -194,12 +194,12 @@ class PVSEHead(nn.Module):
         nn.init.zeros_(self.fc.bias)
 
     def forward(self, features: Features) -> MultiEmbedding:
-        attended, _ = self.attention(local_of(features, "PVSEHead"), features.mask)  # (B, K, local_dim)
+        attended, _ = self.attention(local_features(features, "PVSEHead"), features.mask)  # (B, K, local_dim)
         residuals = self.dropout(torch.sigmoid(self.fc(attended)))
         points = self.norm(self.summary(features).unsqueeze(1) + residuals)
         return MultiEmbedding(normalize(points, dim=2), residuals)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
         """What each cell weighs in each of the K points, (B, K, cells)."""
-        weights: Tensor = self.attention(local_of(features, "PVSEHead"), features.mask)[1]
+        weights: Tensor = self.attention(local_features(features, "PVSEHead"), features.mask)[1]
         return {"points": weights}

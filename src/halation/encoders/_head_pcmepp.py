@@ -10,7 +10,7 @@ from torch.nn.functional import normalize, one_hot
 
 from halation._errors import one_of
 from halation.data import Features
-from halation.encoders._pooling import GeneralisedPool, local_of, masked_mean
+from halation.encoders._pooling import GeneralisedPool, local_features, masked_mean
 from halation.similarity import Gaussian
 
 __all__ = ["PCMEPPHead"]
@@ -77,12 +77,12 @@ class PCMEPPHead(nn.Module):
         if not self.local_dim or self.pool == "mean":
             return {}
         sides = {"mean": (features, self.mean_fc), "spread": (self.spread(features), self.spread_fc)}
-        return {name: self._shares(*side, f"{name}_pool").mean(1, keepdim=True) for name, side in sides.items()}
+        return {name: self._cell_weights(*side, f"{name}_pool").mean(1, keepdim=True) for name, side in sides.items()}
 
-    def _shares(self, features: Features, fc: nn.Linear, pool: str) -> Tensor:
-        mapped = fc(local_of(features, "PCMEPPHead"))  # (B, cells, dim)
+    def _cell_weights(self, features: Features, fc: nn.Linear, pool: str) -> Tensor:
+        mapped = fc(local_features(features, "PCMEPPHead"))  # (B, cells, dim)
         if self.pool == "gpo":
-            return self.get_submodule(pool).shares(mapped, features.mask)  # type: ignore[no-any-return, operator]
+            return self.get_submodule(pool).cell_weights(mapped, features.mask)  # type: ignore[no-any-return, operator]
         if features.mask is not None:
             mapped = mapped.masked_fill(~features.mask.unsqueeze(2), -torch.inf)
         return one_hot(mapped.argmax(dim=1), mapped.shape[1]).to(mapped)  # (B, dim, cells)
@@ -90,7 +90,7 @@ class PCMEPPHead(nn.Module):
     def _pooled(self, features: Features, fc: nn.Linear, pool: str) -> Tensor:
         if not self.local_dim:
             return fc(self.dropout(features.pooled))  # type: ignore[no-any-return]
-        local = self.dropout(local_of(features, "PCMEPPHead"))
+        local = self.dropout(local_features(features, "PCMEPPHead"))
         if self.pool == "mean":  # a mean of linear maps is the map of the mean
             return fc(masked_mean(local, features.mask))  # type: ignore[no-any-return]
         mapped = fc(local)  # (B, cells, dim)

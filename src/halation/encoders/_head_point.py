@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from halation._errors import InputError, one_of
 from halation.data import Features
-from halation.encoders._pooling import local_of, masked_mean
+from halation.encoders._pooling import local_features, masked_mean
 from halation.similarity import Gaussian
 
 __all__ = ["Committee", "PointHead"]
@@ -71,14 +71,14 @@ class PointHead(nn.Module):
             return features.pooled
         if self.source == "attended":
             return torch.cat([features.pooled, self._attended(features).flatten(1)], dim=1)
-        local = masked_mean(local_of(features, "PointHead"), features.mask)
+        local = masked_mean(local_features(features, "PointHead"), features.mask)
         return local if self.source == "local" else torch.cat([features.pooled, local], dim=1)
 
     def _attended(self, features: Features) -> Tensor:
-        return self._weights(features) @ local_of(features, "PointHead")
+        return self._weights(features) @ local_features(features, "PointHead")
 
     def _weights(self, features: Features) -> Tensor:
-        logits: Tensor = self.queries(local_of(features, "PointHead")).transpose(1, 2)  # (B, heads, cells)
+        logits: Tensor = self.queries(local_features(features, "PointHead")).transpose(1, 2)  # (B, heads, cells)
         if features.mask is not None:
             logits = logits.masked_fill(~features.mask.unsqueeze(1), -torch.inf)
         return logits.softmax(dim=2)

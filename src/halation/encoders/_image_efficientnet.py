@@ -79,7 +79,7 @@ class EfficientNetLite0(Freezable):
 
     def forward(self, images: Tensor) -> Features:
         """images (B, 3, 224, 224) → pooled (B, 1280), local (B, 49, 1280)."""
-        with self.learning():
+        with self.gradients():
             x = self.stem(images.contiguous(memory_format=torch.channels_last))
             for block in self.blocks:
                 x = block(x)

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from halation._errors import InputError
 from halation.data import Features
-from halation.encoders._pretrained import Freezable, attempt, hub, layers_of, load_model, load_options
+from halation.encoders._pretrained import (
+    Freezable,
+    import_transformers,
+    layers_in_order,
+    load_model,
+    load_options,
+    load_quietly,
+)
 
 __all__ = ["HubImage"]
 
@@ -37,10 +44,10 @@ class HubImage(Freezable):
 
     def __init__(self, source: str | os.PathLike[str], *, trainable: bool = True) -> None:
         super().__init__()
-        library = hub("an image model of transformers")
+        library = import_transformers("an image model of transformers")
         self.model, kind = load_model(library, source, "vision", _TOWERS)
         read, options = library.AutoImageProcessor.from_pretrained, load_options(source)
-        self._processor: Any = attempt(
+        self._processor: Any = load_quietly(
             library, source, "the image processor", lambda: read(source, backend="pil", **options)
         )
         self.name = str(source)
@@ -75,30 +82,30 @@ class HubImage(Freezable):
 
     def forward(self, images: Tensor) -> Features:
         """images (B, 3, H, W) → pooled (B, pooled_dim), local (B, cells, local_dim)."""
-        with self.learning():
+        with self.gradients():
             out = self.model(pixel_values=images)
             last: Tensor = out.last_hidden_state
             is_map = last.ndim == 4  # (B, d, h, w), else tokens (B, n, d)
-            marks = 0 if is_map else self._marks(last, images)
-            local = last.flatten(2).transpose(1, 2) if is_map else last[:, marks:]
+            special = 0 if is_map else self._special_tokens(last, images)
+            local = last.flatten(2).transpose(1, 2) if is_map else last[:, special:]
             pooled = getattr(out, "image_embeds", None)
             if pooled is None:
                 pooled = getattr(out, "pooler_output", None)
             if pooled is None:
-                pooled = last[:, 0] if marks else local.mean(1)
+                pooled = last[:, 0] if special else local.mean(1)
             return Features(pooled.flatten(1), local)
 
     def layers(self) -> list[nn.Module]:
         """From the input to the output."""
-        return layers_of(self.model)
+        return layers_in_order(self.model)
 
-    def _marks(self, tokens: Tensor, images: Tensor) -> int:
+    def _special_tokens(self, tokens: Tensor, images: Tensor) -> int:
         """How many class and register tokens stand before the patches."""
         if not isinstance(self._patch, int):
             return 0
-        marks = tokens.shape[1] - (images.shape[2] // self._patch) * (images.shape[3] // self._patch)
-        if marks < 0:
+        special = tokens.shape[1] - (images.shape[2] // self._patch) * (images.shape[3] // self._patch)
+        if special < 0:
             raise InputError(
                 f"{tokens.shape[1]} tokens for images of {tuple(images.shape[2:])} in patches of {self._patch}"
             )
-        return marks
+        return special

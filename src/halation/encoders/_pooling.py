@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from halation._errors import InputError
 from halation.data import Features
 
-__all__ = ["AttentionPool", "GeneralisedPool", "local_of", "masked_mean", "unit"]
+__all__ = ["AttentionPool", "GeneralisedPool", "local_features", "masked_mean", "unit"]
 
 
 def unit(x: Tensor, eps: float = 1e-8) -> Tensor:
@@ -37,7 +37,7 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.masked_fill(~real, 0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
-def local_of(features: Features, who: str) -> Tensor:
+def local_features(features: Features, who: str) -> Tensor:
     """The local features, or an error that says who needs them."""
     if features.local is None:
         raise InputError(
@@ -86,22 +86,22 @@ class GeneralisedPool(nn.Module):
     torch.Size([2, 3])
     """
 
-    def __init__(self, places_dim: int = 32, hidden: int = 32) -> None:
+    def __init__(self, position_dim: int = 32, hidden: int = 32) -> None:
         super().__init__()
-        self.places_dim = places_dim
-        self.gru = nn.GRU(places_dim, hidden, batch_first=True, bidirectional=True)
+        self.position_dim = position_dim
+        self.gru = nn.GRU(position_dim, hidden, batch_first=True, bidirectional=True)
         self.linear = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        weights, falling, _ = self._sorted(x, mask)
+        weights, descending, _ = self._sorted(x, mask)
         if mask is not None:
-            falling = falling.masked_fill(falling == -torch.inf, 0)
-        return (falling @ weights.to(falling.dtype).unsqueeze(2)).squeeze(2)
+            descending = descending.masked_fill(descending == -torch.inf, 0)
+        return (descending @ weights.to(descending.dtype).unsqueeze(2)).squeeze(2)
 
-    def shares(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def cell_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What each cell weighs in each dimension, (B, d, cells): forward is Σ_cells shares · x."""
-        weights, falling, order = self._sorted(x, mask)
-        return torch.zeros_like(falling).scatter(2, order, weights.to(falling).unsqueeze(1).expand_as(falling))
+        weights, descending, order = self._sorted(x, mask)
+        return torch.zeros_like(descending).scatter(2, order, weights.to(descending).unsqueeze(1).expand_as(descending))
 
     def _sorted(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Weights of the places (1 or B, cells), the cells of each dimension, largest first, and which they are."""
@@ -112,24 +112,24 @@ class GeneralisedPool(nn.Module):
             x = x.masked_fill(~mask.unsqueeze(2), -torch.inf)
             counts, which = torch.unique(mask.sum(dim=1), return_inverse=True)
             weights = self._weights(counts.cpu(), cells)[which]
-        falling, order = x.transpose(1, 2).sort(dim=2, descending=True)  # (B, d, cells)
-        return weights, falling, order
+        descending, order = x.transpose(1, 2).sort(dim=2, descending=True)  # (B, d, cells)
+        return weights, descending, order
 
     def _weights(self, counts: Tensor, cells: int) -> Tensor:
         """counts (u,) on the host → weights (u, cells), 0 beyond each count."""
-        places = _sinusoids(int(counts.max()), self.places_dim).to(self.linear.weight)
+        positions = _position_codes(int(counts.max()), self.position_dim).to(self.linear.weight)
         packed = pack_padded_sequence(
-            places.expand(len(counts), -1, -1), counts, batch_first=True, enforce_sorted=False
+            positions.expand(len(counts), -1, -1), counts, batch_first=True, enforce_sorted=False
         )
         states, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=cells)
-        forth, back = states.chunk(2, dim=2)
-        logits = self.linear((forth + back) / 2).squeeze(2) / 0.1  # (u, cells)
+        forwards, backwards = states.chunk(2, dim=2)
+        logits = self.linear((forwards + backwards) / 2).squeeze(2) / 0.1  # (u, cells)
         real = torch.arange(cells) < counts.unsqueeze(1)
         weights: Tensor = logits.masked_fill(~real.to(logits.device), -torch.inf).softmax(dim=1)
         return weights
 
 
-def _sinusoids(n: int, dim: int) -> Tensor:
+def _position_codes(n: int, dim: int) -> Tensor:
     rates = torch.exp(torch.arange(0, dim, 2) * (-math.log(10000.0) / dim))
     angles = torch.arange(n).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)  # (n, dim)

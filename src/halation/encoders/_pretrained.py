@@ -16,12 +16,20 @@ from torch import nn
 
 from halation._errors import InputError, MissingExtra
 
-__all__ = ["Freezable", "attempt", "hub", "layers_of", "load_model", "load_options", "packaged_file"]
+__all__ = [
+    "Freezable",
+    "import_transformers",
+    "layers_in_order",
+    "load_model",
+    "load_options",
+    "load_quietly",
+    "packaged_file",
+]
 
 _UNPOOLED = ("vit", "deit")  # most of their checkpoints have no pooler; the class token is what they are trained for
 
 
-def hub(what: str, extra: str = "hub") -> Any:
+def import_transformers(what: str, extra: str = "hub") -> Any:
     """The transformers library; a torchvision that breaks it gets a message of its own."""
     if find_spec("torchvision") is not None:
         try:
@@ -48,7 +56,7 @@ def load_model(
     """The model, or of a model of images and text the tower that is wanted, and its kind; nothing is unpickled."""
     options = load_options(source)
     read = library.AutoConfig.from_pretrained
-    config = attempt(library, source, "the configuration", lambda: read(source, **options))
+    config = load_quietly(library, source, "the configuration", lambda: read(source, **options))
     kind = str(config.model_type)
     if kind not in towers and getattr(config, f"{part}_config", None) is not None:
         raise InputError(f"{source} is a {kind!r} model of several modalities; those known here: clip, siglip")
@@ -58,10 +66,12 @@ def load_model(
     if kind in _UNPOOLED:
         options["add_pooling_layer"] = False
     load = getattr(library, towers.get(kind, "AutoModel")).from_pretrained
-    return attempt(library, source, f"the {part} model", lambda: load(source, use_safetensors=True, **options)), kind
+    return load_quietly(
+        library, source, f"the {part} model", lambda: load(source, use_safetensors=True, **options)
+    ), kind
 
 
-def attempt(library: Any, source: str | os.PathLike[str], what: str, load: Callable[[], Any]) -> Any:
+def load_quietly(library: Any, source: str | os.PathLike[str], what: str, load: Callable[[], Any]) -> Any:
     """`load()`, without transformers' progress bars, its errors as one of ours that names the model."""
     log = library.utils.logging
     bars, level = log.is_progress_bar_enabled(), log.get_verbosity()
@@ -81,7 +91,7 @@ def attempt(library: Any, source: str | os.PathLike[str], what: str, load: Calla
             log.enable_progress_bar()
 
 
-def layers_of(model: nn.Module) -> list[nn.Module]:
+def layers_in_order(model: nn.Module) -> list[nn.Module]:
     """What stands before the longest list of blocks, each block, and what stands after it."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module)]
     if not lists:
@@ -116,7 +126,7 @@ class Freezable(nn.Module):
         super().train(mode and self.trainable)
         return self
 
-    def learning(self) -> torch.set_grad_enabled:
+    def gradients(self) -> torch.set_grad_enabled:
         """A context for `forward`: gradients only where something learns."""
         return torch.set_grad_enabled(self.trainable and torch.is_grad_enabled())
 

@@ -22,7 +22,7 @@ from halation.encoders._vocabulary import Vocabulary
 
 __all__ = ["ImageReader", "TextReader"]
 
-_LITE0 = ("efflite0", "efficientnet_lite0")  # how features of EfficientNet-Lite0 are named
+_LITE0_NAMES = ("efflite0", "efficientnet_lite0")  # how features of EfficientNet-Lite0 are named
 
 
 class ImageReader:
@@ -36,10 +36,15 @@ class ImageReader:
     """
 
     def __init__(
-        self, folder: Path, config: ModelConfig, own: Any, backbone: str | None = None, data: Path | None = None
+        self,
+        folder: Path,
+        config: ModelConfig,
+        model_backbone: Any,
+        backbone: str | None = None,
+        data: Path | None = None,
     ) -> None:
-        self.backbone = backbone or _guess(config)
-        self._folder, self._config, self._own, self._data = folder, config, own, data
+        self.backbone = backbone or _backbone_by_name(config)
+        self._folder, self._config, self._model_backbone, self._data = folder, config, model_backbone, data
         self._lock = threading.Lock()
         self._network: Any = None
         self.projection: Projection | None = None
@@ -47,14 +52,14 @@ class ImageReader:
     @property
     def on_features(self) -> bool:
         """Whether the model was trained on features, not on pictures."""
-        return isinstance(self._own, Precomputed)
+        return isinstance(self._model_backbone, Precomputed)
 
     @property
     def network(self) -> Any:
         """The network that looks at pictures; an InputError says why a model on features cannot."""
         with self._lock:
             if self._network is None:
-                self._network = self._load() if self.on_features else self._own
+                self._network = self._load() if self.on_features else self._model_backbone
             return self._network
 
     def preprocess(self, picture: Image.Image) -> Tensor:
@@ -87,16 +92,16 @@ class ImageReader:
                 argument="backbone",
             )
         network: Any = frozen_backbone(self.backbone).to(current_device())
-        wanted = self._own
-        if wanted.local_dim and network.local_dim != wanted.local_dim:
+        expected = self._model_backbone
+        if expected.local_dim and network.local_dim != expected.local_dim:
             self.projection = self._kept_projection()
         cells = network.local_dim if self.projection is None else self.projection.dims[1]
         fits = self.projection is None or self.projection.dims[0] == network.local_dim
-        given = (network.pooled_dim, cells if wanted.local_dim else 0)
-        if given != (wanted.pooled_dim, wanted.local_dim) or not fits:
+        given = (network.pooled_dim, cells if expected.local_dim else 0)
+        if given != (expected.pooled_dim, expected.local_dim) or not fits:
             raise InputError(
-                f"was trained on features ({trained_on}) of {wanted.pooled_dim} numbers and cells of "
-                f"{wanted.local_dim}, but {self.backbone} gives {network.pooled_dim} and {network.local_dim}; they "
+                f"was trained on features ({trained_on}) of {expected.pooled_dim} numbers and cells of "
+                f"{expected.local_dim}, but {self.backbone} gives {network.pooled_dim} and {network.local_dim}; they "
                 "were computed in another way, so this run cannot look at new pictures: give the dataset's own folder, "
                 "or train on the pictures, or on features by `halation features`",
                 path=self._folder,
@@ -111,9 +116,9 @@ class ImageReader:
         return None if self._data is None else open_features(self._data / self._config.data.features).projection
 
 
-def _guess(config: ModelConfig) -> str | None:
+def _backbone_by_name(config: ModelConfig) -> str | None:
     name = Path(config.data.features).name if config.data.features else ""
-    return "efficientnet_lite0" if name.startswith(_LITE0) else None
+    return "efficientnet_lite0" if name.startswith(_LITE0_NAMES) else None
 
 
 class TextReader:

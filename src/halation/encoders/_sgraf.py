@@ -38,12 +38,12 @@ class _Scorer(nn.Module):
             mask = words.new_ones(words.shape[:2], dtype=torch.bool) if captions.mask is None else captions.mask
             lengths = mask.sum(dim=1).cpu()
             still = regions.detach()
-            whole, said = self.image_pool(regions), self.caption_pool(words, mask)
-            inputs = Inputs(regions, whole, words[mask], said, still @ still.transpose(1, 2))
+            whole, whole_captions = self.image_pool(regions), self.caption_pool(words, mask)
+            inputs = Inputs(regions, whole, words[mask], whole_captions, still @ still.transpose(1, 2))
             layout = Layout(lengths.cumsum(0) - lengths, lengths, self._separable(), self.memory)
             scores, statistics = score_blocks(self._core, layout, inputs, self._parameters_of_pairs())
             if statistics is not None:
-                self._note(statistics)
+                self._update_statistics(statistics)
         return scores
 
     @torch.no_grad()
@@ -80,18 +80,18 @@ class _Scorer(nn.Module):
 
     def _parameters_of_pairs(self) -> tuple[Tensor, ...]:
         linears = (self.local_fc, self.whole_fc, self.score_fc)
-        return (*(p for fc in linears for p in (fc.weight, fc.bias)), *self._own_parameters())
+        return (*(p for fc in linears for p in (fc.weight, fc.bias)), *self._reasoning_parameters())
 
     def _separable(self) -> bool:
         return True
 
-    def _own_parameters(self) -> tuple[Tensor, ...]:
+    def _reasoning_parameters(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
     def _reason(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
         raise NotImplementedError
 
-    def _note(self, statistics: Tensor) -> None:
+    def _update_statistics(self, statistics: Tensor) -> None:
         raise NotImplementedError
 
     def _check(self, images: PartEmbedding, captions: PartEmbedding) -> None:
@@ -111,7 +111,7 @@ class _Scorer(nn.Module):
             row = int((~captions.mask.any(dim=1)).nonzero()[0])
             raise InputError(f"caption {row} has no word; give it at least one (an unknown word will do)")
 
-    def _start(self) -> None:
+    def _init_weights(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -157,9 +157,9 @@ class SGR(_Scorer):
         if steps < 1:
             raise InputError(f"steps must be at least 1, not {steps}")
         self.steps = nn.ModuleList(_Step(sim_dim) for _ in range(steps))
-        self._start()
+        self._init_weights()
 
-    def _own_parameters(self) -> tuple[Tensor, ...]:
+    def _reasoning_parameters(self) -> tuple[Tensor, ...]:
         # softmax over keys forgets what no key changes: Q Kᵀ → (E Wqᵀ Wk + bq Wk) Eᵀ, one map where there were two
         own: list[Tensor] = []
         for step in self.steps:
@@ -204,12 +204,12 @@ class SAF(_Scorer):
         super().__init__(dim, sim_dim, regions, dropout, memory)
         self.filter_fc = nn.Linear(sim_dim, 1)
         self.filter_norm = None if regions is None else nn.BatchNorm1d(1)
-        self._start()
+        self._init_weights()
 
     def _separable(self) -> bool:
         return self.filter_norm is None or not self.training
 
-    def _own_parameters(self) -> tuple[Tensor, ...]:
+    def _reasoning_parameters(self) -> tuple[Tensor, ...]:
         norm = () if self.filter_norm is None else (self.filter_norm.weight, self.filter_norm.bias)
         return (self.filter_fc.weight, self.filter_fc.bias, *norm)
 
@@ -241,7 +241,7 @@ class SAF(_Scorer):
         return gates / (gates.sum(dim=2, keepdim=True) + 1e-8), statistics
 
     @torch.no_grad()
-    def _note(self, statistics: Tensor) -> None:
+    def _update_statistics(self, statistics: Tensor) -> None:
         """As one update after the other, in the order of the captions."""
         norm, m = self.filter_norm, len(statistics)
         assert norm is not None and norm.running_mean is not None and norm.running_var is not None

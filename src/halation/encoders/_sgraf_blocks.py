@@ -120,10 +120,10 @@ class _Blocks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, core: Core, layout: Layout, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         kept: list[tuple[_Block, tuple[Tensor, ...], Tensor] | _Block] = []
-        scores, noted = _forward(core, layout, Inputs(*tensors[:5]), tensors[5:], kept)
+        scores, statistics_or_none = _forward(core, layout, Inputs(*tensors[:5]), tensors[5:], kept)
         ctx.core, ctx.layout, ctx.kept = core, layout, kept
         ctx.save_for_backward(*tensors)
-        statistics = scores.new_empty(0, 2) if noted is None else noted
+        statistics = scores.new_empty(0, 2) if statistics_or_none is None else statistics_or_none
         ctx.mark_non_differentiable(statistics)
         return scores, statistics
 
@@ -145,12 +145,12 @@ class _Blocks(torch.autograd.Function):
                     out, _ = ctx.core(Inputs(*leaves[:5]), block.length, leaves[5:])
             else:
                 block, leaves, out = entry
-            got = _gradients(out, leaves, grad[block.images, block.captions])
-            sums[0][block.images] += got[0]
-            sums[1][block.images] += got[1]
-            sums[2][block.words] += got[2][0]
-            sums[3][block.captions] += got[3][0]
-            for total, g in zip(totals, got[4:], strict=True):
+            gradients = _gradients(out, leaves, grad[block.images, block.captions])
+            sums[0][block.images] += gradients[0]
+            sums[1][block.images] += gradients[1]
+            sums[2][block.words] += gradients[2][0]
+            sums[3][block.captions] += gradients[3][0]
+            for total, g in zip(totals, gradients[4:], strict=True):
                 total += g
         return None, None, *sums, None, *totals
 
@@ -189,10 +189,10 @@ def _through_pairs(
             leaves = _leaves(cut, parameters)
             with torch.enable_grad():
                 out, _ = core(Inputs(*leaves[:5]), length, leaves[5:])
-            got = _gradients(out, leaves, grad[i, j][:, None])
-            sums[0].index_add_(0, i.to(grad.device), got[0])
-            sums[1].index_add_(0, i.to(grad.device), got[1])
-            sums[2].index_add_(0, rows.flatten().to(grad.device), got[2].flatten(0, 1))
-            sums[3].index_add_(0, j.to(grad.device), got[3][:, 0])
-            for total, g in zip(totals, got[4:], strict=True):
+            gradients = _gradients(out, leaves, grad[i, j][:, None])
+            sums[0].index_add_(0, i.to(grad.device), gradients[0])
+            sums[1].index_add_(0, i.to(grad.device), gradients[1])
+            sums[2].index_add_(0, rows.flatten().to(grad.device), gradients[2].flatten(0, 1))
+            sums[3].index_add_(0, j.to(grad.device), gradients[3][:, 0])
+            for total, g in zip(totals, gradients[4:], strict=True):
                 total += g

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from halation.data import Features
 from halation.encoders._embeddings import PartEmbedding
 from halation.encoders._linear import linear
-from halation.encoders._pooling import local_of, masked_mean, unit
+from halation.encoders._pooling import local_features, masked_mean, unit
 
 __all__ = ["GuidedPool", "PartsHead"]
 
@@ -33,7 +33,7 @@ class PartsHead(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, features: Features) -> PartEmbedding:
-        local = self.fc(self.dropout(local_of(features, "PartsHead")))
+        local = self.fc(self.dropout(local_features(features, "PartsHead")))
         return PartEmbedding(unit(local), features.mask)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:

@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from halation._errors import InputError, MissingExtra, one_of
 from halation.data import Features, Tokens
-from halation.encoders._pretrained import Freezable, attempt, hub, layers_of, load_model, load_options
+from halation.encoders._pretrained import (
+    Freezable,
+    import_transformers,
+    layers_in_order,
+    load_model,
+    load_options,
+    load_quietly,
+)
 from halation.semantics import MiniLM
 
 __all__ = ["HubText", "MiniLMText"]
@@ -47,18 +54,20 @@ class HubText(Freezable):
     ) -> None:
         super().__init__()
         one_of(pooling, ("own", "mean"), "pooling")
-        library = hub("a text model of transformers")
+        library = import_transformers("a text model of transformers")
         self.model, kind = load_model(library, source, "text", _TOWERS)
         read = library.AutoTokenizer.from_pretrained
-        self._tokenizer: Any = attempt(library, source, "the tokenizer", lambda: read(source, **load_options(source)))
+        self._tokenizer: Any = load_quietly(
+            library, source, "the tokenizer", lambda: read(source, **load_options(source))
+        )
         inner = self.model.config
         self._pooling = pooling
-        self._whole = kind in _FIXED_LENGTH
+        self._fixed_length = kind in _FIXED_LENGTH
         self.longest = longest or _longest(self._tokenizer, inner)
         self.local_dim = int(inner.hidden_size)
         own = getattr(inner, _WIDTHS.get(kind, "hidden_size"), None)
         self.pooled_dim = int(own) if own and pooling == "own" else self.local_dim
-        self._drop_unused()
+        self._drop_unused_pooler()
         if not trainable:
             self.freeze()
 
@@ -67,16 +76,17 @@ class HubText(Freezable):
         if isinstance(captions, str) or not captions:
             raise InputError(f"captions must be a list of at least one caption, not {captions!r}")
         pieces = self._tokenizer(
-            list(captions), padding="max_length" if self._whole else True, truncation=True, max_length=self.longest,
+            list(captions), padding="max_length" if self._fixed_length else True, truncation=True,
+            max_length=self.longest,
             return_attention_mask=True, return_tensors="pt",
         )  # fmt: skip
         ids, mask = pieces["input_ids"].long(), pieces["attention_mask"].bool()
-        return Tokens(ids, torch.ones_like(mask)) if self._whole else _at_least_one(ids, mask)
+        return Tokens(ids, torch.ones_like(mask)) if self._fixed_length else _at_least_one(ids, mask)
 
     def forward(self, tokens: Tokens) -> Features:
         """tokens (B, L) → pooled (B, pooled_dim), local (B, L, local_dim)."""
-        with self.learning():
-            mask = None if self._whole else tokens.mask.long()
+        with self.gradients():
+            mask = None if self._fixed_length else tokens.mask.long()
             out = self.model(input_ids=tokens.ids, attention_mask=mask)
             local: Tensor = out.last_hidden_state
             pooled = None if self._pooling == "mean" else getattr(out, "text_embeds", None)
@@ -88,9 +98,9 @@ class HubText(Freezable):
 
     def layers(self) -> list[nn.Module]:
         """From the input to the output."""
-        return layers_of(self.model)
+        return layers_in_order(self.model)
 
-    def _drop_unused(self) -> None:
+    def _drop_unused_pooler(self) -> None:
         """A pooler that nobody reads would be a parameter without a gradient."""
         if self._pooling == "mean" and getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
@@ -105,7 +115,7 @@ class MiniLMText(HubText):
     def __init__(self, *, trainable: bool = True) -> None:
         try:
             folder = MiniLM.weights_folder()
-            hub("MiniLMText", "pretrained")
+            import_transformers("MiniLMText", "pretrained")
         except MissingExtra:
             raise MissingExtra("MiniLMText", "pretrained") from None
         super().__init__(folder, trainable=trainable, pooling="mean", longest=256)

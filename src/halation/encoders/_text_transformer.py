@@ -58,12 +58,12 @@ class SmallTransformer(nn.Module):
     def forward(self, tokens: Tokens) -> Features:
         """tokens (B, L) → pooled (B, dim), local (B, L, dim)."""
         x, mask = self.table(tokens)
-        places = torch.arange(x.shape[1], device=x.device).clamp(max=self.positions.num_embeddings - 1)
+        positions = torch.arange(x.shape[1], device=x.device).clamp(max=self.positions.num_embeddings - 1)
         rows = mask.flatten().nonzero()[:, 0]  # only real words are computed: half the work on captions
-        real = (x + self.positions(places)).flatten(0, 1)[rows]  # (words, dim)
+        real = (x + self.positions(positions)).flatten(0, 1)[rows]  # (words, dim)
         for block in self.blocks:
             real = block(real, rows, mask)
-        local = _spread(self.norm(real), rows, mask)
+        local = _unpack(self.norm(real), rows, mask)
         return Features(local.sum(1) / mask.sum(1, keepdim=True), local, mask)
 
     def layers(self) -> list[nn.Module]:
@@ -72,7 +72,7 @@ class SmallTransformer(nn.Module):
         return [first, *self.blocks, self.norm]
 
 
-def _spread(words: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
+def _unpack(words: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
     """(words, d) → (B, L, d), zero at padding."""
     padded = words.new_zeros(mask.numel(), words.shape[1]).index_copy(0, rows, words)
     return padded.view(*mask.shape, -1)
@@ -90,11 +90,11 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
         """x (words, dim), rows (words,) their places in the flattened mask (B, L)."""
-        qkv = _spread(self.qkv(self.norm1(x)), rows, mask).unflatten(2, (3, self.heads, -1))  # type: ignore[no-untyped-call]
+        qkv = _unpack(self.qkv(self.norm1(x)), rows, mask).unflatten(2, (3, self.heads, -1))  # type: ignore[no-untyped-call]
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (B, heads, L, dim/heads)
-        looked = nn.functional.scaled_dot_product_attention(
+        attended = nn.functional.scaled_dot_product_attention(
             q, k, v, attn_mask=mask[:, None, None, :], dropout_p=self.dropout if self.training else 0.0
         )
-        x = x + self.out(looked.transpose(1, 2).flatten(2).flatten(0, 1)[rows])
+        x = x + self.out(attended.transpose(1, 2).flatten(2).flatten(0, 1)[rows])
         result: Tensor = x + self.mlp(self.norm2(x))
         return result

@@ -28,8 +28,8 @@ _WEIGHTS, _CONFIG, _VOCABULARY, _CALIBRATION = (
     "vocabulary.json",
     "calibration.json",
 )
-_ALIKE = (_WEIGHTS, _VOCABULARY, Projection.FILE, "report.json")  # copied as they are, where a run has them
-_TOLD = (
+_COPIED = (_WEIGHTS, _VOCABULARY, Projection.FILE, "report.json")  # copied as they are, where a run has them
+_FACTS = (
     "recipe",
     "seed",
     "data",
@@ -58,36 +58,36 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
         raise InputError(f"{licence!r} is no licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
     source = Path(run)
     load(source)  # an error before anything is written
-    recipe, cut = _portable(read_recipe(source / _CONFIG))
+    recipe, cut = _without_local_paths(read_recipe(source / _CONFIG))
     about = read_json(source / "run.json") if (source / "run.json").is_file() else {}
-    told = {key: about[key] for key in _TOLD if key in about}
+    facts = {key: about[key] for key in _FACTS if key in about}
     with publish_folder(out) as folder:
-        for name in _ALIKE:
+        for name in _COPIED:
             if (source / name).is_file():
                 shutil.copyfile(source / name, folder / name)
         write_text(folder / _CONFIG, to_toml(recipe))
-        _write_json(folder / "run.json", told)
-        _write_json(folder / "config.json", _config(recipe, told))
+        _write_json(folder / "run.json", facts)
+        _write_json(folder / "config.json", _config(recipe, facts))
         if (source / _CALIBRATION).is_file():
             calibrators = Calibrators.load(source / _CALIBRATION, RunFolder(source).fingerprint())
             dataclasses.replace(calibrators, fingerprint=RunFolder(folder).fingerprint()).save(folder / _CALIBRATION)
-        write_text(folder / "README.md", model_card(folder, recipe, told, licence, cut))
+        write_text(folder / "README.md", model_card(folder, recipe, facts, licence, cut))
     return Path(out)
 
 
-def _portable(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
+def _without_local_paths(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     """The recipe without places outside of the folder, and the settings of which only the last name is left."""
     for name, key in ((recipe.image.name, "image.name"), (recipe.text.name, "text.name")):
-        if name and (_outside(name) or Path(name).is_dir()):
+        if name and (_is_outside(name) or Path(name).is_dir()):
             raise InputError(
                 f"{key} is {name}, a folder of this machine, which nobody else has; train with the model's name on the "
                 "hub to export the run"
             )
     features, vectors = recipe.data.features, recipe.text.vectors
-    if _outside(features):  # what lies below the data's folder lies there for others too
-        features = _last(features)
+    if _is_outside(features):  # what lies below the data's folder lies there for others too
+        features = _last_name(features)
     if vectors != WordVectors.GLOVE:
-        vectors = _last(vectors)
+        vectors = _last_name(vectors)
     cut = (("data.features", recipe.data.features, features), ("text.vectors", recipe.text.vectors, vectors))
     changed = dataclasses.replace(
         recipe,
@@ -97,23 +97,23 @@ def _portable(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     return changed, tuple(key for key, before, after in cut if before != after)
 
 
-def _outside(place: str) -> bool:
+def _is_outside(path: str) -> bool:
     """Whether a place lies elsewhere than below the folder it is read from, on any system."""
-    kinds = PurePosixPath(place), PureWindowsPath(place)
-    return place.startswith("~") or any(kind.is_absolute() or kind.drive or ".." in kind.parts for kind in kinds)
+    kinds = PurePosixPath(path), PureWindowsPath(path)
+    return path.startswith("~") or any(kind.is_absolute() or kind.drive or ".." in kind.parts for kind in kinds)
 
 
-def _last(place: str) -> str:
-    name = PureWindowsPath(place).name  # which reads both kinds of slashes
+def _last_name(path: str) -> str:
+    name = PureWindowsPath(path).name  # which reads both kinds of slashes
     return "" if name == ".." else name
 
 
-def _config(recipe: Recipe, told: dict[str, Any]) -> dict[str, Any]:
+def _config(recipe: Recipe, facts: dict[str, Any]) -> dict[str, Any]:
     return {
         "library_name": "halation",
         "library_version": halation.__version__,
         "model_type": recipe.model.head,
-        "feature_dims": told.get("feature_dims", [0, 0]),
+        "feature_dims": facts.get("feature_dims", [0, 0]),
         "recipe": dataclasses.asdict(recipe),
     }
 

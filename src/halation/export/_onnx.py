@@ -19,8 +19,8 @@ from halation._files import write_text
 from halation._storage import publish_folder
 from halation.data import Features, Tokens
 from halation.encoders import HubImage, HubText, Model, WordsAndSentence, load
-from halation.export._onnx_graphs import CELLS, Backbone, ImageSide, TextSide, both
-from halation.export._onnx_notes import describe, how_to_prepare, what_stays, why_no_backbone
+from halation.export._onnx_graphs import CELLS, Backbone, ImageSide, TextSide, mean_and_log_var
+from halation.export._onnx_notes import describe, how_to_prepare, left_out_of, why_no_backbone
 from halation.similarity import IndexedSimilarity
 
 __all__ = ["OPSET", "TOLERANCE", "export_onnx"]
@@ -65,9 +65,9 @@ def export_onnx(
     """
     whole = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
     model = whole.without_gist()
-    runtime = _runtime()
+    runtime = _onnxruntime()
     similarity = _check(model)
-    left_out = what_stays(whole)
+    left_out = left_out_of(whole)
     graphs = {"image": _image(model), "text": _text(model)}
     try:
         graphs |= _backbone(model)
@@ -83,14 +83,14 @@ def export_onnx(
             _compare(runtime, graph, path)
             files[name] = {"file": path.name, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
         text, dim = model.network.text.backbone, model.config.model.dim or _width(graphs["image"])
-        told = describe(model, files, text, similarity, OPSET, dim)
-        told["left_out"] = left_out
-        write_text(folder / "preprocess.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        notes = describe(model, files, text, similarity, OPSET, dim)
+        notes["left_out"] = left_out
+        write_text(folder / "preprocess.json", json.dumps(notes, indent=2, ensure_ascii=False) + "\n")
         shutil.copyfile(model.folder / "vocabulary.json", folder / "vocabulary.json")
     return Path(out)
 
 
-def _runtime() -> Any:
+def _onnxruntime() -> Any:
     try:
         importlib.import_module("onnx")
         return importlib.import_module("onnxruntime")
@@ -122,10 +122,10 @@ def _image(model: Model) -> Graph:
     module = ImageSide(side, on_features)
 
     def expected(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return both(model.network.images(Features(taken, cells) if on_features else taken))
+        return mean_and_log_var(model.network.images(Features(taken, cells) if on_features else taken))
 
     if not on_features:
-        size = _prepared(side.backbone)
+        size = _picture_size(side.backbone)
         return Graph(module, expected, {"pixels": torch.rand(_BATCH, 3, size, size)}, ("mean", "log_var"))
     inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
     if side.backbone.local_dim:
@@ -143,7 +143,7 @@ def _text(model: Model) -> Graph:
         inputs["sentence"] = torch.nn.functional.normalize(torch.rand(_BATCH, 384), dim=1)
 
     def expected(*tokens: Tensor) -> tuple[Tensor, Tensor]:
-        return both(model.network.captions(Tokens(*tokens)))
+        return mean_and_log_var(model.network.captions(Tokens(*tokens)))
 
     return Graph(TextSide(side), expected, inputs, ("mean", "log_var"), ("ids", "mask"))
 
@@ -153,7 +153,7 @@ def _backbone(model: Model) -> dict[str, Graph]:
     if not model.images.on_features:
         return {}
     network = model.images.network
-    size = _prepared(network)
+    size = _picture_size(network)
     backbone: Any = model.network.image.backbone
     cells = bool(backbone.local_dim)
     module = Backbone(network, model.images.projection, cells)
@@ -165,7 +165,7 @@ def _backbone(model: Model) -> dict[str, Graph]:
     return {"backbone": Graph(module, expected, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
 
 
-def _prepared(network: Any) -> int:
+def _picture_size(network: Any) -> int:
     """The side of a prepared picture, in pixels."""
     how = how_to_prepare(network)
     return int(how["crop"] or how["resize"][0])
@@ -197,7 +197,7 @@ def _compare(runtime: Any, graph: Graph, path: Path) -> None:
     """Run the graph on batches and lengths it was not traced with; an error where it is not what the model gives."""
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for batch, length in ((1, 1), (3, 9)):
-        inputs = {name: _other(name, x, batch, length, graph) for name, x in graph.inputs.items()}
+        inputs = {name: _random_input(name, x, batch, length, graph) for name, x in graph.inputs.items()}
         with torch.no_grad():
             expected = graph.model(*inputs.values())
         given = session.run(None, {name: x.numpy() for name, x in inputs.items()})
@@ -208,12 +208,14 @@ def _compare(runtime: Any, graph: Graph, path: Path) -> None:
                 )
 
 
-def _other(name: str, like: Tensor, batch: int, length: int, graph: Graph) -> Tensor:
+def _random_input(name: str, traced: Tensor, batch: int, length: int, graph: Graph) -> Tensor:
     """Numbers of the same kind for another batch, and another length where it may be any."""
-    shape = (batch, length if name in graph.long else like.shape[1], *like.shape[2:]) if like.ndim > 1 else (batch,)
+    shape = (
+        (batch, length if name in graph.long else traced.shape[1], *traced.shape[2:]) if traced.ndim > 1 else (batch,)
+    )
     draw = torch.Generator().manual_seed(batch)
     if name == "mask":
         return torch.arange(shape[1]) < torch.randint(1, shape[1] + 1, (batch, 1), generator=draw)
-    if like.dtype == torch.int64:
-        return torch.randint(0, int(like.max()) + 1, shape, generator=draw)
+    if traced.dtype == torch.int64:
+        return torch.randint(0, int(traced.max()) + 1, shape, generator=draw)
     return torch.rand(shape, generator=draw)

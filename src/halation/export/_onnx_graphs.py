@@ -14,17 +14,17 @@ from halation.data import Features, Projection, Tokens
 from halation.encoders import BiGRU, Encoded, GeneralisedPool, Precomputed, SmallTransformer
 from halation.similarity import Gaussian
 
-__all__ = ["CELLS", "Backbone", "ImageSide", "TextSide", "both", "dense"]
+__all__ = ["CELLS", "Backbone", "ImageSide", "TextSide", "dense", "mean_and_log_var"]
 
 CELLS = 49  # of a picture whose cells are averaged into fewer
 
 
 def dense(module: nn.Module) -> nn.Module:
     """A copy in evaluation mode in which every part that packs or picks is its dense twin."""
-    return _twins(copy.deepcopy(module)).eval()
+    return _with_twins(copy.deepcopy(module)).eval()
 
 
-def _twins(module: nn.Module) -> nn.Module:
+def _with_twins(module: nn.Module) -> nn.Module:
     if isinstance(module, Precomputed) and not module.grid:
         return module  # it averages nothing
     for kind, twin in _TWINS.items():
@@ -32,11 +32,11 @@ def _twins(module: nn.Module) -> nn.Module:
             replaced: nn.Module = twin(module)
             return replaced
     for name, child in module.named_children():
-        setattr(module, name, _twins(child))
+        setattr(module, name, _with_twins(child))
     return module
 
 
-class _BothWays(nn.Module):
+class _PaddedBiGRU(nn.Module):
     """A bidirectional GRU over padded sequences: the backward one reads each sequence turned round within its length.
 
     x (B, L, in), mask (B, L) bool, real positions first → states (B, L, h) of each direction, zero at padding.
@@ -44,19 +44,21 @@ class _BothWays(nn.Module):
 
     def __init__(self, gru: nn.GRU) -> None:
         super().__init__()
-        self.forth, self.back = (nn.GRU(gru.input_size, gru.hidden_size, batch_first=True) for _ in range(2))
+        self.forwards, self.backwards = (nn.GRU(gru.input_size, gru.hidden_size, batch_first=True) for _ in range(2))
         weights = gru.state_dict()
-        self.forth.load_state_dict({name: w for name, w in weights.items() if not name.endswith("_reverse")})
-        self.back.load_state_dict({n.removesuffix("_reverse"): w for n, w in weights.items() if n.endswith("_reverse")})
+        self.forwards.load_state_dict({name: w for name, w in weights.items() if not name.endswith("_reverse")})
+        self.backwards.load_state_dict(
+            {n.removesuffix("_reverse"): w for n, w in weights.items() if n.endswith("_reverse")}
+        )
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        places = torch.arange(x.shape[1]).unsqueeze(0)
-        turned = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - places, places).unsqueeze(2)  # (B, L, 1)
+        positions = torch.arange(x.shape[1]).unsqueeze(0)
+        turned = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - positions, positions).unsqueeze(2)  # (B, L, 1)
         real = mask.unsqueeze(2)
-        forth: Tensor = self.forth(x)[0]
-        back: Tensor = self.back(x.gather(1, turned.expand(-1, -1, x.shape[2])))[0]
-        back = back.gather(1, turned.expand(-1, -1, back.shape[2]))
-        return forth * real, back * real
+        forwards: Tensor = self.forwards(x)[0]
+        backwards: Tensor = self.backwards(x.gather(1, turned.expand(-1, -1, x.shape[2])))[0]
+        backwards = backwards.gather(1, turned.expand(-1, -1, backwards.shape[2]))
+        return forwards * real, backwards * real
 
 
 class _BiGRU(nn.Module):
@@ -64,17 +66,20 @@ class _BiGRU(nn.Module):
 
     def __init__(self, module: BiGRU) -> None:
         super().__init__()
-        self.merge, self.variant, self.gru = module.merge, module.variant, _BothWays(module.gru)
+        self.merge, self.variant, self.gru = module.merge, module.variant, _PaddedBiGRU(module.gru)
 
     def forward(self, local: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         if mask is None:
             mask = torch.ones_like(local[:, :, 0], dtype=torch.bool)
-        forth, back = self.gru(local, mask)
-        at = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, forth.shape[2])
-        ends = forth.gather(1, at)[:, 0], back[:, 0] if self.variant == "paper" else back.gather(1, at)[:, 0]
+        forwards, backwards = self.gru(local, mask)
+        at = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, forwards.shape[2])
+        ends = (
+            forwards.gather(1, at)[:, 0],
+            backwards[:, 0] if self.variant == "paper" else backwards.gather(1, at)[:, 0],
+        )
         if self.merge == "mean":
-            return (forth + back) / 2, (ends[0] + ends[1]) / 2
-        return torch.cat([forth, back], dim=2), torch.cat(ends, dim=1)
+            return (forwards + backwards) / 2, (ends[0] + ends[1]) / 2
+        return torch.cat([forwards, backwards], dim=2), torch.cat(ends, dim=1)
 
 
 class _GeneralisedPool(nn.Module):
@@ -82,24 +87,26 @@ class _GeneralisedPool(nn.Module):
 
     def __init__(self, module: GeneralisedPool) -> None:
         super().__init__()
-        self.places_dim, self.gru, self.linear = module.places_dim, _BothWays(module.gru), module.linear
+        self.position_dim, self.gru, self.linear = module.position_dim, _PaddedBiGRU(module.gru), module.linear
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
             mask = torch.ones_like(x[:, :, 0], dtype=torch.bool)
-        forth, back = self.gru(self._sinusoids(mask), mask)
-        logits = self.linear((forth + back) / 2).squeeze(2) / 0.1
+        forwards, backwards = self.gru(self._position_codes(mask), mask)
+        logits = self.linear((forwards + backwards) / 2).squeeze(2) / 0.1
         weights = logits.masked_fill(~mask, -torch.inf).softmax(dim=1)  # (B, cells)
-        falling = x.masked_fill(~mask.unsqueeze(2), -torch.inf).sort(dim=1, descending=True).values
-        falling = torch.where(mask.unsqueeze(2), falling, torch.zeros_like(falling))  # real cells come first again
-        pooled: Tensor = (weights.unsqueeze(1) @ falling).squeeze(1)
+        descending = x.masked_fill(~mask.unsqueeze(2), -torch.inf).sort(dim=1, descending=True).values
+        descending = torch.where(
+            mask.unsqueeze(2), descending, torch.zeros_like(descending)
+        )  # real cells come first again
+        pooled: Tensor = (weights.unsqueeze(1) @ descending).squeeze(1)
         return pooled
 
-    def _sinusoids(self, mask: Tensor) -> Tensor:
-        rates = torch.exp(torch.arange(0, self.places_dim, 2) * (-math.log(10000.0) / self.places_dim))
+    def _position_codes(self, mask: Tensor) -> Tensor:
+        rates = torch.exp(torch.arange(0, self.position_dim, 2) * (-math.log(10000.0) / self.position_dim))
         angles = torch.arange(mask.shape[1]).unsqueeze(1) * rates
-        places = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)  # (cells, dim)
-        return places.unsqueeze(0).expand(mask.shape[0], -1, -1)
+        positions = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)  # (cells, dim)
+        return positions.unsqueeze(0).expand(mask.shape[0], -1, -1)
 
 
 class _Precomputed(nn.Module):
@@ -126,8 +133,8 @@ class _SmallTransformer(nn.Module):
 
     def forward(self, tokens: Tokens) -> Features:
         x, mask = self.table(tokens)
-        places = torch.arange(x.shape[1]).clamp(max=self.positions.num_embeddings - 1)
-        x = x + self.positions(places)
+        positions = torch.arange(x.shape[1]).clamp(max=self.positions.num_embeddings - 1)
+        x = x + self.positions(positions)
         for block in self.blocks:
             x = _block(block, x, mask)
         local = self.norm(x) * mask.unsqueeze(2)
@@ -163,8 +170,8 @@ class ImageSide(nn.Module):
         self.eval()  # all of it: the exporter puts the whole back as it was
 
     def forward(self, pixels: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        taken = Features(pixels, cells) if self.on_features else pixels
-        return both(self.encoder(taken))
+        inputs = Features(pixels, cells) if self.on_features else pixels
+        return mean_and_log_var(self.encoder(inputs))
 
 
 class TextSide(nn.Module):
@@ -176,7 +183,7 @@ class TextSide(nn.Module):
         self.eval()
 
     def forward(self, ids: Tensor, mask: Tensor, sentence: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return both(self.encoder(Tokens(ids, mask, sentence)))
+        return mean_and_log_var(self.encoder(Tokens(ids, mask, sentence)))
 
 
 class Backbone(nn.Module):
@@ -201,7 +208,7 @@ class Backbone(nn.Module):
         return seen.pooled, seen.local if self.projection is None else self.projection(seen.local)
 
 
-def both(gaussian: Encoded) -> tuple[Tensor, Tensor]:
+def mean_and_log_var(gaussian: Encoded) -> tuple[Tensor, Tensor]:
     """Mean and log σ². A point has no variance: log 0 = −∞, so that exp gives the 0 it has."""
     assert isinstance(gaussian, Gaussian)  # others have no mean, and were refused
     log_var = gaussian.log_var

@@ -8,7 +8,7 @@ import halation
 from halation._errors import HalationError, InputError
 from halation.encoders import EfficientNetLite0, Model, SmallConvNet, Vocabulary, WordsAndSentence
 
-__all__ = ["describe", "how_to_prepare", "what_stays", "why_no_backbone"]
+__all__ = ["describe", "how_to_prepare", "left_out_of", "why_no_backbone"]
 
 FORMAT = "halation onnx 1"
 _PATTERNS = {"words": r"\b\w\w+\b", "whitespace": r"\S+"}
@@ -28,9 +28,9 @@ _SENTENCE = {
 def describe(model: Model, files: dict[str, Any], text: Any, similarity: str, opset: int, dim: int) -> dict[str, Any]:
     """preprocess.json: inputs of each graph, and how to come by them."""
     network = None if model.images.on_features and "backbone" not in files else model.images.network
-    reading = _reading(text.vocabulary)
+    text_notes = _how_to_read(text.vocabulary)
     if isinstance(text, WordsAndSentence):
-        reading["sentence"] = _SENTENCE
+        text_notes["sentence"] = _SENTENCE
     return {
         "format": FORMAT,
         "halation": halation.__version__,
@@ -38,7 +38,7 @@ def describe(model: Model, files: dict[str, Any], text: Any, similarity: str, op
         "dim": dim,
         "files": files,
         "image": None if network is None else how_to_prepare(network),
-        "text": reading,
+        "text": text_notes,
         "outputs": {
             "mean": "(batch, dim) float32",
             "log_var": "(batch, dim) float32, log σ²; −inf where the model gives points, whose variance is 0",
@@ -60,7 +60,7 @@ def how_to_prepare(network: Any) -> dict[str, Any]:
     )
 
 
-def _reading(vocabulary: Vocabulary) -> dict[str, Any]:
+def _how_to_read(vocabulary: Vocabulary) -> dict[str, Any]:
     """A text → ids: lower-cased words by the pattern, their place in vocabulary.json's "words" plus `first`."""
     if vocabulary.tokenizer not in _PATTERNS:
         raise InputError(f"the tokenizer {vocabulary.tokenizer} is no plain pattern; train with tokenizer words")
@@ -75,18 +75,18 @@ def _reading(vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
-def what_stays(model: Model) -> dict[str, str]:
+def left_out_of(model: Model) -> dict[str, str]:
     """Parts of a run that graphs of a mean and a log-variance do not hold → why."""
-    found = {}
+    left_out = {}
     if model.config.model.gist:
-        found["gist"] = "it orders what does not match; the graphs give the detail, which is what an index searches"
+        left_out["gist"] = "it orders what does not match; the graphs give the detail, which is what an index searches"
     if isinstance(model.network.text.backbone, WordsAndSentence):
-        found["sentence encoder"] = (
+        left_out["sentence encoder"] = (
             "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"
         )
     if (model.folder / "calibration.json").is_file():
-        found["calibration.json"] = "graphs give Gaussians, no probabilities; a plain export takes it"
-    return found
+        left_out["calibration.json"] = "graphs give Gaussians, no probabilities; a plain export takes it"
+    return left_out
 
 
 def why_no_backbone(model: Model, error: HalationError) -> str:

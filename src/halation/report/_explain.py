@@ -17,7 +17,7 @@ from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
 from halation._web import plain
 from halation.data import Features, read_picture
-from halation.encoders import Encoded, Gisted, Model, SoftMaximum, detail_of, load
+from halation.encoders import Encoded, GistEmbedding, Model, SoftMaximum, detail_of, load
 from halation.report._attention import SideAttention, TextWords, attention_of, cells_per_row, split_words
 from halation.report._explanation import Explanation, JoinedScore
 from halation.report._influence import (
@@ -264,7 +264,7 @@ class Explainer:
 
     def _joined(self, image: Encoded, text: Encoded) -> JoinedScore | None:
         join = self.network.compare
-        if not (isinstance(join, SoftMaximum) and isinstance(image, Gisted) and isinstance(text, Gisted)):
+        if not (isinstance(join, SoftMaximum) and isinstance(image, GistEmbedding) and isinstance(text, GistEmbedding)):
             return None
         return joined_score(join, image, text)
 
@@ -275,7 +275,7 @@ class Explainer:
         return box
 
 
-def joined_score(join: SoftMaximum, image: Gisted, text: Gisted) -> JoinedScore:
+def joined_score(join: SoftMaximum, image: GistEmbedding, text: GistEmbedding) -> JoinedScore:
     """The detail and gist scores of one image and one text, and their soft maximum."""
     detail = (join.detail(image, text) - join.median) / join.reach
     gist = join.floor + (1 - join.floor) * (1 + (image.gist.mean * text.gist.mean).sum()) / 2

@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import FloatArray
 from halation._progress import Progress
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded, Gisted, Model, MultiEmbedding, detail_of, load
+from halation.encoders import Encoded, GistEmbedding, Model, MultiEmbedding, detail_of, load
 from halation.evaluation import Report, evaluate
 from halation.report._facts import Map, Missing, RunFacts
 from halation.report._figure_data import training_of
@@ -46,7 +46,7 @@ class MeasuredRun:
 
     def detail_scores(self) -> FloatArray:
         """The scores (n_images, n_captions) without the gist, if there is one: what calibrators are fitted on."""
-        if not isinstance(self.images, Gisted):
+        if not isinstance(self.images, GistEmbedding):
             return self.scores
         network = self.model.without_gist().network
         scores: FloatArray = network.all_scores(detail_of(self.images), detail_of(self.captions)).numpy()
@@ -57,7 +57,7 @@ class MeasuredRun:
         recipe, run = read_recipe(self.model.folder), Run(self.model.folder)
         terms = [(name, term.weight) for name, term in vars(recipe.loss).items() if term.weight]
         losses = ", ".join(f"{name} × {weight:g}" for name, weight in terms)
-        gist = " with a gist beside it" if isinstance(self.images, Gisted) else ""
+        gist = " with a gist beside it" if isinstance(self.images, GistEmbedding) else ""
         seconds = run.about().get("seconds")
         return RunFacts(
             self.title,
@@ -78,7 +78,7 @@ class MeasuredRun:
     def _clouds(self) -> Clouds | Missing:
         images, captions = detail_of(self.images), detail_of(self.captions)
         notes: tuple[str, ...] = ()
-        if isinstance(self.images, Gisted):
+        if isinstance(self.images, GistEmbedding):
             notes = ("shown are the detail embeddings; the gist has a space of its own",)
         if isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding):
             notes = (*notes, "this model has several embeddings per item; each item is shown at their mean")

@@ -286,7 +286,7 @@ def test_the_demo_says_which_number_of_images_it_cannot_take(
     assert run("demo", "--out", tmp_path, "--images", 20) == 2
     assert "--images is 20; the demo needs at least 100" in capsys.readouterr().err
     assert run("demo", "--out", tmp_path, "--images", 600, "--data", tmp_path) == 2
-    assert "has pictures of its own" in capsys.readouterr().err
+    assert "has its own pictures" in capsys.readouterr().err
 
 
 PHOTOGRAPHS = (
@@ -319,7 +319,7 @@ def test_the_demo_on_photographs_computes_the_features_that_are_missing(
     place = (data if writable else out) / "features" / "efflite0"
     about = json.loads((place / "meta.json").read_text())
     assert about["shapes"] == {"pooled": [1280], "local": [49, 128]} and about["fitted_on"] == 8
-    assert f"looking at the pictures with efficientnet_lite0, once: {place}" in printed + said
+    assert f"computing features with efficientnet_lite0, once: {place}" in printed + said
     assert (data / "features").exists() == writable
     runs = [out / "flickr8k_pcme_daa", out / "flickr8k_pcme"]
     assert f"halation report {runs[0]} --against {runs[1]} --data {data} -o {out / 'report'}" in printed
@@ -330,7 +330,7 @@ def test_the_demo_on_photographs_computes_the_features_that_are_missing(
         assert run("demo", "--data", data, "--out", out, *settings) == 0
         assert array.stat().st_mtime_ns == before
         again = "".join(capsys.readouterr())
-        assert "looking at the pictures" not in again
+        assert "computing features" not in again
 
 
 def test_features_of_fewer_dimensions_a_cell_from_the_command_line(
@@ -352,9 +352,9 @@ def test_the_module_runs_as_a_program() -> None:
 def test_the_demo_names_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", [".venv/bin/halation", "demo"])
     monkeypatch.setattr("halation.cli._demo.which", lambda name: None)
-    assert _demo._called() == ".venv/bin/halation"
+    assert _demo._program() == ".venv/bin/halation"
     monkeypatch.setattr("halation.cli._demo.which", lambda name: "/usr/bin/halation")
-    assert _demo._called() == "halation"
+    assert _demo._program() == "halation"
 
 
 def test_the_help_says_what_the_program_does_and_groups_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
 ) -> None:
     monkeypatch.delenv("HALATION_TOKEN", raising=False)
     assert "does not exist" in refused(capsys, str(tmp_path / "nothing"), "--port", "0")
-    assert "no folder that halation index made" in refused(capsys, str(tmp_path), "--port", "0")
+    assert "not a folder that halation index made" in refused(capsys, str(tmp_path), "--port", "0")
     assert "a token is needed" in refused(capsys, str(tmp_path), "--host", "0.0.0.0")
     assert "at least 16" in refused(capsys, str(tmp_path), "--token", "short")
     assert "max_k is 0" in refused(capsys, str(tmp_path), "--max-k", "0")

@@ -139,7 +139,7 @@ def test_the_gate_stands_before_explanations_too(client: Client, real: Search) -
     statuses = [web.post("/explain", json=query).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
     refused = web.post("/explain", json=query)
-    assert refused.json()["error"].startswith("too many explanations: this server takes 0.002 a second of one client")
+    assert refused.json()["error"].startswith("too many explanations: this server takes 0.002 a second from one client")
     assert int(refused.headers["retry-after"]) > 400
     searches = [web.post("/search", json={"text": "dog"}).status_code for _ in range(4)]
     assert searches == [200, 200, 200, 429]  # whoever explained may still search: the buckets are two
@@ -148,7 +148,7 @@ def test_the_gate_stands_before_explanations_too(client: Client, real: Search) -
 def test_fewer_explanations_than_searches_are_taken_of_one_client() -> None:
     settings = ServeSettings()
     assert settings.explain_rate <= settings.rate / 10 and settings.explain_burst <= settings.burst / 5
-    with pytest.raises(halation.InputError, match="explain_rate is -1; give explanations a second, or 0 for no limit"):
+    with pytest.raises(halation.InputError, match="explain_rate is -1; give explanations per second"):
         ServeSettings(explain_rate=-1)
     with pytest.raises(halation.InputError, match="explain_burst is 0"):
         ServeSettings(explain_burst=0)

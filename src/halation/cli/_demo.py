@@ -1,4 +1,4 @@
-"""PCME with and without DAA, from nothing to a comparison and an index: on drawn scenes, or on photographs."""
+"""The demo: PCME with and without DAA, from nothing to a comparison and an index."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ __all__ = ["run_demo"]
 
 _METRICS = ("R@1", "R-P", "mAP@R", "ASP(tfidf)")
 _IMAGES = 6000
-_LEAST = {"train": 100, "dev": 50, "test": 50}  # a batch and some; enough to calibrate on and to compare
+_LEAST = {"train": 100, "dev": 50, "test": 50}  # enough for a batch, to calibrate on and to compare
 _BACKBONE, _CELLS = "efficientnet_lite0", 128  # what the recipes on photographs were made for
 
 
 def run_demo(
     out: Path, data: Path | None, images: int | None, settings: tuple[str, ...], progress: Progress, log: Log
 ) -> str:
-    """Draw (unless there is data), train two models, compare them on the test split, index it; what a person reads.
+    """Train two models, compare them on the test split and index it; returns the text to print.
 
-    images   to draw for training (6,000); dev and test are in proportion to it
+    images   how many to draw for training (6,000); dev and test are in proportion
     """
     out.mkdir(parents=True, exist_ok=True)
     folder = data or out / "scenes"
     if data is None:
         _draw(folder, images, progress, log)
     elif images is not None:
-        raise InputError(f"--images is for drawn scenes, and {data} has pictures of its own; leave one of them out")
+        raise InputError(f"--images is for drawn scenes, and {data} has its own pictures; leave out --images or --data")
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
     names = (f"{world}_pcme", f"{world}_pcme_daa")
     settings += _features(folder, out, names[0], settings, progress, log)
-    model = {}
+    models = {}
     for name in names:
         run, recipe = out / name, read_recipe(name, settings)
         if Run(run).about().get("state") != "finished":
             log(f"\ntraining {name} ({recipe.train.epochs} epochs)")
             train(recipe, folder, run, resume=(run / "config.toml").exists(), progress=progress, log=log)
-        model[name] = load(run)
-    reports = [_measured(model, folder, progress) for model in model.values()]
+        models[name] = load(run)
+    reports = [_measured(model, folder, progress) for model in models.values()]
     runs = [out / name for name in names]
-    lines = ["", f"{' and '.join(model)}, measured on the test split:", ""]
+    lines = ["", f"{' and '.join(models)}, measured on the test split:", ""]
     lines += [str(reports[1]), "", f"A = {runs[0]}\nB = {runs[1]}", ""]
     lines += [str(compare(*reports, resamples=2000))]
     if world == "scenes":
-        lines += ["", *(_uncertainty(name, model, folder) for name, model in model.items())]
+        lines += ["", *(_uncertainty(name, model, folder) for name, model in models.items())]
     index = _indexed(runs[1], folder, out / "index", progress, log)
     words = "a red circle" if world == "scenes" else "two dogs in the snow"
     return "\n".join([*lines, "", *_next(runs, folder, index, words)])
@@ -64,21 +64,21 @@ def run_demo(
 def _features(
     folder: Path, out: Path, name: str, settings: tuple[str, ...], progress: Progress, log: Log
 ) -> tuple[str, ...]:
-    """Compute the features the recipe reads, where the data have none; settings that say where they lie.
+    """Compute the features that the recipe reads, if the dataset has none; returns the settings that point to them.
 
-    They lie with the data, as the recipe has it, or in `out`, where the data's folder cannot be written.
+    They are written below the dataset's folder, as the recipe has it, or below `out` if that folder is read-only.
     """
-    place = read_recipe(name, settings).data.features
-    if not place or place != read_recipe(name).data.features or _are_there(folder / place):
+    features = read_recipe(name, settings).data.features
+    if not features or features != read_recipe(name).data.features or _are_complete(folder / features):
         return ()
-    target = folder / place if os.access(folder, os.W_OK) else out / place
-    log(f"\nlooking at the pictures with {_BACKBONE}, once: {target} (stopped, the same goes on)")
+    target = folder / features if os.access(folder, os.W_OK) else out / features
+    log(f"\ncomputing features with {_BACKBONE}, once: {target} (if stopped, run the same again)")
     cache_features(folder, frozen_backbone(_BACKBONE), target, batch_size=32, cells=_CELLS, progress=progress)
-    return () if target == folder / place else (f"data.features={target.resolve()}",)
+    return () if target == folder / features else (f"data.features={target.resolve()}",)
 
 
-def _are_there(path: Path) -> bool:
-    """Whether features are there, finished; they may be files whose names begin so."""
+def _are_complete(path: Path) -> bool:
+    """Whether features exist at this path, a folder or the beginning of file names, and are complete."""
     try:
         open_features(path)
     except InputError:
@@ -87,25 +87,25 @@ def _are_there(path: Path) -> bool:
 
 
 def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
-    """What to type now."""
-    verb, (plain, daa) = _called(), runs
-    usual = "" if index == Path("demo/index") else f" INDEX={index}"
+    """The commands to go on with."""
+    program, (plain, daa) = _program(), runs
+    make_argument = "" if index == Path("demo/index") else f" INDEX={index}"
     return [
         "next:",
-        f"  one page of both:  {verb} report {daa} --against {plain} --data {folder} -o {index.parent / 'report'}",
-        f"  every metric:      {verb} evaluate {daa} --data {folder}",
-        f'  search, in words:  {verb} search {index} "{words}"',
-        f"  in the browser:    {verb} serve {index}   (or: make serve{usual})",
+        f"  one page of both:  {program} report {daa} --against {plain} --data {folder} -o {index.parent / 'report'}",
+        f"  every metric:      {program} evaluate {daa} --data {folder}",
+        f'  search, in words:  {program} search {index} "{words}"',
+        f"  in the browser:    {program} serve {index}   (or: make serve{make_argument})",
     ]
 
 
 def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> None:
-    """The scenes, unless they were drawn before; those that are there must be those that are asked for."""
+    """Draw the scenes, unless the folder has as many already."""
     if images is not None and images < _LEAST["train"]:
         raise InputError(f"--images is {images}; the demo needs at least {_LEAST['train']} pictures to train on")
     if (folder / "scenes.json").exists():
-        if images is not None and (there := len(read_scenes(folder, "train").images)) != images:
-            raise InputError(f"{folder} has {there:,} pictures to train on, not {images:,}; give another --out")
+        if images is not None and (existing := len(read_scenes(folder, "train").images)) != images:
+            raise InputError(f"has {existing:,} pictures to train on, not {images:,}; give another --out", path=folder)
         return
     drawn = images or _IMAGES
     sizes = {"train": drawn, "dev": max(_LEAST["dev"], drawn // 12), "test": max(_LEAST["test"], drawn // 6)}
@@ -113,14 +113,14 @@ def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> Non
     draw_scenes(folder, **sizes, progress=progress)
 
 
-def _called() -> str:
-    """What to type for this command: `make demo` runs it from an environment that no shell has entered."""
-    here = Path(sys.argv[0])
-    return str(here) if here.name == "halation" and which("halation") is None else "halation"
+def _program() -> str:
+    """How to call this program: by its path where no shell finds it, as after `make demo`."""
+    path = Path(sys.argv[0])
+    return str(path) if path.name == "halation" and which("halation") is None else "halation"
 
 
 def _indexed(run: Path, folder: Path, index: Path, progress: Progress, log: Log) -> Path:
-    """The test split, which no training saw, as an index with calibrated probabilities."""
+    """Index the test split, which no training saw, with calibrated probabilities."""
     log("\ncalibrating, embedding and indexing the test split")
     if not (run / "calibration.json").is_file():
         calibrate_run(run, folder, progress=progress)
@@ -133,7 +133,7 @@ def _measured(model: Model, folder: Path, progress: Progress) -> Report:
 
 
 def _uncertainty(name: str, model: Model, folder: Path) -> str:
-    """Do vaguer captions, of templates never seen in training, get a larger σ?"""
+    """Tells whether vaguer captions, of templates never seen in training, get a larger σ."""
     from scipy.stats import spearmanr
 
     scenes = read_scenes(folder, "test")

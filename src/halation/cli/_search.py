@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_verbs"]
 
-_WIDTH = 60  # of what is shown of a caption
+_WIDTH = 60  # characters of a caption that are shown
 _BAR = 10
 _HUBNESS: dict[str, HubnessKind] = {"csls": "csls", "dual-softmax": "dual_softmax"}
 
@@ -50,29 +50,29 @@ def embed(
 
     If it was stopped, run the same again: it goes on where it was. Start it with torchrun to use several processes.
     """
-    from halation.search import embed as work
+    from halation.search import embed as embed_source
 
     start = time.monotonic()
     with progress_bar(shown=os.environ.get("RANK", "0") == "0") as progress:
-        made = work(
+        embeddings = embed_source(
             run, source, out, side=side, split=split, root=root, backbone=backbone, batch_size=batch_size,
             workers=workers, progress=progress,
         )  # fmt: skip
-    if not made.complete:
+    if not embeddings.complete:
         rank = os.environ.get("RANK", "0")
         print(f"process {rank} has done its part; the folder is complete when the others have", file=sys.stderr)
         return
-    _say_embedded(made, time.monotonic() - start)
+    _print_embedded(embeddings, time.monotonic() - start)
 
 
-def _say_embedded(made: Embeddings, seconds: float) -> None:
-    counts = " and ".join(f"{len(one):,} {side}" for side, one in made.sides.items())
-    print(f"{made.folder}: {counts} ({seconds:.1f} s)")
-    for _, why in made.corrupt[:3]:  # which says the name
+def _print_embedded(embeddings: Embeddings, seconds: float) -> None:
+    counts = " and ".join(f"{len(one):,} {side}" for side, one in embeddings.sides.items())
+    print(f"{embeddings.folder}: {counts} ({seconds:.1f} s)")
+    for _, why in embeddings.corrupt[:3]:
         print(f"left out: {why}", file=sys.stderr)
-    if len(made.corrupt) > 3:
-        print(f"left out: {len(made.corrupt):,} in all, see {made.folder / 'corrupt.tsv'}", file=sys.stderr)
-    print(f"next: halation index {made.folder} -o INDEX")
+    if len(embeddings.corrupt) > 3:
+        print(f"left out: {len(embeddings.corrupt):,} in all, see {embeddings.folder / 'corrupt.tsv'}", file=sys.stderr)
+    print(f"next: halation index {embeddings.folder} -o INDEX")
 
 
 def index(
@@ -99,8 +99,8 @@ def index(
         made = make_index(
             embeddings, out, backend=backend, uri=uri, recall=recall, hubness=kind, queries=queries, progress=progress
         )
-    fair = f", hubs corrected by {hubness}" if hubness else ""
-    print(f"{made}: indexed in {time.monotonic() - start:.1f} s{fair}")
+    correction = f", hubs corrected by {hubness}" if hubness else ""
+    print(f"{made}: indexed in {time.monotonic() - start:.1f} s{correction}")
     print(f'next: halation search {made} "what to look for"   or: halation serve {made}')
 
 
@@ -122,25 +122,25 @@ def search(
     if (query is None) == (image is None):
         raise InputError('give either words ("two dogs in the snow") or --image PICTURE')
     picture = None if image is None else read_picture(image)
-    found = open_search(folder, run)
-    answer = found.text(query or "", k, want) if picture is None else found.image(picture, k, want, str(image))
+    opened = open_search(folder, run)
+    answer = opened.text(query or "", k, want) if picture is None else opened.image(picture, k, want, str(image))
     if as_json:
         print(json.dumps(answer.to_dict(), ensure_ascii=False, indent=2))
         return
     _show(answer)
-    if not found.about["calibrated"] and answer.side != ("images" if image else "captions"):
-        print(f"for match probabilities: halation calibrate {found.about['run']} --data DATA", file=sys.stderr)
+    if not opened.about["calibrated"] and answer.side != ("images" if image else "captions"):
+        print(f"for match probabilities: halation calibrate {opened.about['run']} --data DATA", file=sys.stderr)
 
 
 def _show(answer: Answer) -> None:
     if answer.nothing_matches:
         print("nothing here matches" + ("; the nearest:" if answer.hits else ""))
     names = [str(hit.path) if hit.path else hit.id for hit in answer.hits]
-    wide = max(map(len, names), default=0)
-    for place, (hit, name) in enumerate(zip(answer.hits, names, strict=True), start=1):
-        said = " ".join(hit.captions[:1])
-        shown = said if len(said) <= _WIDTH else f"{said[: _WIDTH - 1]}…"
-        print(f"{place:>3}  {_sure(hit)}  {name.ljust(wide)}  {shown}".rstrip())
+    width = max(map(len, names), default=0)
+    for rank, (hit, name) in enumerate(zip(answer.hits, names, strict=True), start=1):
+        caption = " ".join(hit.captions[:1])
+        shown = caption if len(caption) <= _WIDTH else f"{caption[: _WIDTH - 1]}…"
+        print(f"{rank:>3}  {_certainty(hit)}  {name.ljust(width)}  {shown}".rstrip())
     times = (
         f"{len(answer.hits)} {answer.side}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
     )
@@ -152,7 +152,7 @@ def _show(answer: Answer) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _sure(hit: Hit) -> str:
+def _certainty(hit: Hit) -> str:
     if hit.probability is None:
         return f"{hit.score:8.3f}"
     full = round(_BAR * hit.probability)

@@ -1,7 +1,7 @@
-"""The gate every request passes before the application sees it, and every answer on its way out.
+"""The gate that every request passes before the application sees it, and every answer on its way out.
 
-It knows nothing of searching: who may come in (host, token), how often, with how much, and which headers an answer
-carries. A plain ASGI wrapper, so that nothing behind it can forget a check.
+It checks the host, the token, the rate and the size of requests, and adds headers to answers. It is a plain ASGI
+wrapper, so that no endpoint can forget a check.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         """Refuse what must not come in."""
         headers, path = Headers(scope=scope), scope["path"]
-        self._check_place(scope["method"], headers)
+        self._check_origin(scope["method"], headers)
         self._check_rate(scope, path)
         if path not in _OPEN and not path.startswith("/static/"):
             self._check_token(headers)
@@ -146,8 +146,8 @@ class Gate:
         if not length.isdecimal() or int(length) > self._limit(path):
             raise _too_large(self._limit(path))
 
-    def _check_place(self, method: str, headers: Headers) -> None:
-        """A web page of somebody else must reach nothing here, be it by a name that points to this machine."""
+    def _check_origin(self, method: str, headers: Headers) -> None:
+        """Refuse requests of other web pages, also those by a host name that was made to point here."""
         host = _host(headers.get("host", ""))
         if self.names is not None and host.lower() not in self.names and not is_loopback(host):
             message = (
@@ -165,18 +165,18 @@ class Gate:
         if seconds:
             raise Refusal(
                 429,
-                f"too many {what}: this server takes {rates.rate:g} a second of one client; "
+                f"too many {what}: this server takes {rates.rate:g} a second from one client; "
                 f"try again in {math.ceil(seconds)} s",
                 "rate",
                 {"retry-after": str(math.ceil(seconds))},
             )
 
     def _bucket(self, path: str) -> tuple[RateLimiter, str]:
-        """What a path takes from, and what that is counted in."""
+        """The rate limiter of a path, and the word for what it counts."""
         if path == "/explain":
             return self.explanations, "explanations"
-        dear = path in _EXPENSIVE or path.endswith("/alike")
-        return (self.searches if dear else self.others), "requests"
+        expensive = path in _EXPENSIVE or path.endswith("/alike")
+        return (self.searches if expensive else self.others), "requests"
 
     def _check_token(self, headers: Headers) -> None:
         token = self.settings.token
@@ -212,7 +212,7 @@ def _client_key(address: str) -> str:
 
 
 def same_secret(given: str, wanted: str) -> bool:
-    """Whether two secrets are one, in a time that does not tell how much of them agrees."""
+    """Whether two secrets are equal, in a time that does not depend on how much of them agrees."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
 
 

@@ -1,4 +1,4 @@
-"""What a server allows, in one frozen place; values that cannot work are refused before anything is opened."""
+"""What a server allows; values that cannot work are refused before anything is opened."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ServeSettings:
     max_upload: int = 20 * 2**20  # bytes of a request with one
     max_pixels: int = 50_000_000  # of an uploaded picture; decoded it takes three bytes a pixel
     uploads: int = 4  # uploaded pictures in memory at once; others wait
-    rate: float = 20.0  # searches a second of one client, on average; 0 = no limit
+    rate: float = 20.0  # searches per second and client, on average; 0 = no limit
     burst: int = 60  # searches of one client at once; typing makes some
-    explain_rate: float = 0.5  # explanations a second of one client, each many searches' work; 0 = no limit
+    explain_rate: float = 0.5  # explanations per second and client, each as much work as many searches; 0 = no limit
     explain_burst: int = 8  # explanations of one client at once
     workers: int = 1  # threads that encode and search (they share the cores with torch's own)
     queue: int = 256  # searches that may wait; the next is turned away at once
@@ -46,7 +46,7 @@ class ServeSettings:
     shutdown_timeout: float = 15.0  # seconds that a stopping server gives to requests under way
     thumbnail: int = 512  # longest side of a thumbnail, pixels
     thumbnail_cache: int = 64 * 2**20  # bytes of thumbnails kept in memory
-    trusted_proxies: tuple[str, ...] = ()  # whose X-Forwarded-For is believed
+    trusted_proxies: tuple[str, ...] = ()  # whose X-Forwarded-For is trusted
     allowed_hosts: tuple[str, ...] = ()  # names to answer to besides this machine's own: those of a proxy here
 
     def __post_init__(self) -> None:
@@ -59,17 +59,17 @@ class ServeSettings:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be a number greater than 0")
         if self.max_pixels > _MOST_PIXELS:
             raise InputError(
-                f"max_pixels is {self.max_pixels:,}; Pillow decodes no picture of more than {_MOST_PIXELS:,}"
+                f"max_pixels is {self.max_pixels:,}; Pillow does not decode pictures of more than {_MOST_PIXELS:,}"
             )
         for name, what in (("rate", "searches"), ("explain_rate", "explanations")):
             if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; give {what} a second, or 0 for no limit")
+                raise InputError(f"{name} is {getattr(self, name)}; give {what} per second, or 0 for no limit")
         if not 0 <= self.port <= 65535:
             raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")
         for name in self.allowed_hosts:
             if not name or any(mark in name for mark in "*/:[] "):
                 raise InputError(
-                    f"allowed host {name!r} is no host's name; give one without port, as search.example.org"
+                    f"allowed host {name!r} is not a host name; give one without port, as search.example.org"
                 )
         if self.token is None:
             if not is_loopback(self.host):

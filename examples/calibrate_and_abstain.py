@@ -2,7 +2,7 @@
 
     python examples/calibrate_and_abstain.py
 
-The scores are made up; what is fitted knows no model. Half of the pictures teach, the other half are asked about.
+The scores are made up, and calibration needs no model. It is fitted on one half of the pictures and tried on the other.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from halation.calibration import JudgedScores, fit_calibrator
 
 
 def judged(images: int, seed: int) -> JudgedScores:
-    """Two captions an image: its place in ten dimensions, seen through a noise of which the model's σ knows."""
+    """Two captions per image: its position in ten dimensions plus noise, whose size the model's σ knows."""
     draw = np.random.default_rng(seed)
-    places = draw.normal(size=(images, 10))
-    own = np.repeat(np.arange(images), 2)
-    sigma = 0.42 * np.exp(0.4 * draw.normal(size=len(own)))
-    asked = places[own] + sigma[:, None] * draw.normal(size=(len(own), 10))
-    scores = -((asked[:, None] - places) ** 2).sum(axis=2)
-    return JudgedScores(scores, own[:, None] == np.arange(images), own, np.arange(images), sigma)
+    positions = draw.normal(size=(images, 10))
+    image_of = np.repeat(np.arange(images), 2)
+    sigma = 0.42 * np.exp(0.4 * draw.normal(size=len(image_of)))
+    captions = positions[image_of] + sigma[:, None] * draw.normal(size=(len(image_of), 10))
+    scores = -((captions[:, None] - positions) ** 2).sum(axis=2)
+    return JudgedScores(scores, image_of[:, None] == np.arange(images), image_of, np.arange(images), sigma)
 
 
 def main() -> None:
@@ -30,20 +30,20 @@ def main() -> None:
     print("match probability of each query's three best, a few queries:")
     for row in range(4):
         best = np.argsort(-test.scores[row])[:3]
-        said = calibrator.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
+        probabilities = calibrator.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
         marks = ["*" if test.matches[row, item] else " " for item in best]
-        shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(said, marks, strict=True))
+        shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(probabilities, marks, strict=True))
         print(f"  {shown}   (* it matches)")
 
-    print("\nnothing here matches, when the match is taken away, and when it is not:")
-    told = {"there": 0, "gone": 0}
+    print("\nhow often "nothing here matches" is the answer:")
+    abstained = {"there": 0, "gone": 0}
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
         for kind, left in (("there", scores), ("gone", np.where(matches, -np.inf, scores))):
             best = np.sort(left)[::-1][: calibrator.depth]
-            told[kind] += calibrator.nothing_matches(best, 300, uncertainty=float(sigma))
+            abstained[kind] += calibrator.nothing_matches(best, 300, uncertainty=float(sigma))
     n = len(test)
-    gone, there = (100 * told[kind] / n for kind in ("gone", "there"))
-    print(f"  said of {gone:.0f} % of the queries whose match is gone, and of {there:.0f} % of the others")
+    gone, there = (100 * abstained[kind] / n for kind in ("gone", "there"))
+    print(f"  for {gone:.0f} % of the queries whose match is gone, and for {there:.0f} % of the others")
 
     inside, sizes = 0, []
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):

@@ -2,8 +2,8 @@
 
     python examples/evaluate_scores.py
 
-Two made-up models embed 200 pictures and their captions; put your own embeddings (or score matrix) in their place. All
-that is needed is which caption belongs to which picture.
+Two made-up models embed 200 pictures and their captions; put your own embeddings (or score matrix) in their place. You
+only need to know which caption belongs to which picture.
 """
 
 from __future__ import annotations

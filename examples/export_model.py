@@ -1,8 +1,8 @@
-"""Export a model: a folder with a model card to give away, TREC files, and ONNX for programs without torch.
+"""Export a model: a folder with a model card to share, TREC files, and ONNX for programs without torch.
 
     python examples/export_model.py
 
-Trains for a moment on drawn scenes; with a run of your own begin at `export_run`. The ONNX part needs the extra `onnx`.
+Trains for a moment on drawn scenes; if you have a run of your own, begin at `export_run`. The ONNX part needs the extra `onnx`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import numpy as np
 
 import halation
 from halation.data import draw_scenes
-from halation.encoders import load
 from halation.export import export_onnx, export_run, export_trec
-from halation.training import read_recipe, train
 
-SETTINGS = ("train.epochs=1", "train.batch_size=16", "image.size=32", "model.dim=32", "text.hidden=32")
+SMALL = {"train.epochs": 1, "train.batch_size": 16, "image.size": 32, "model.dim": 32, "text.hidden": 32}
 
 
 def sizes(folder: Path) -> str:
@@ -30,12 +28,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         draw_scenes(root / "scenes", train=64, dev=24, test=24, size=32)
-        train(read_recipe("scenes_pcme", SETTINGS), root / "scenes", root / "run")
+        halation.train("scenes_pcme", root / "scenes", root / "run", overrides=SMALL)
 
-        given = export_run(root / "run", root / "given", licence="mit")
-        print(f"to give away: {sizes(given)}")
-        ours, theirs = load(root / "run"), halation.load(given)
-        test = ours.open(root / "scenes", "test")
+        shared = export_run(root / "run", root / "shared", licence="mit")
+        print(f"to share: {sizes(shared)}")
+        ours, theirs = halation.load(root / "run"), halation.load(shared)
+        test = ours.open_dataset(root / "scenes", "test")
         same = np.array_equal(ours.scores(test), theirs.scores(test))
         print(f"opened again, the scores are {'the same, bit for bit' if same else 'different'}")
 

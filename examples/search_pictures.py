@@ -2,7 +2,7 @@
 
     python examples/search_pictures.py
 
-Teaches a small model two-coloured pictures first, so that it runs anywhere; with a run of your own begin at `embed`.
+Teaches a small model two-coloured pictures first, so that it runs anywhere; if you have a run of your own, begin at `embed`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from halation.data import read_picture
 from halation.search import Answer, embed, make_index, open_search
 from halation.training import parse_recipe, train
 
@@ -32,27 +31,27 @@ COLOURS = {"red": (205, 45, 45), "green": (40, 150, 70), "blue": (40, 70, 190), 
 
 
 def draw_squares(folder: Path, count: int, seed: int) -> list[str]:
-    """Squares on a ground of another colour; what each is, in words."""
-    draw, said = np.random.default_rng(seed), []
+    """Draw squares on a ground of another colour; returns a caption for each."""
+    draw, captions = np.random.default_rng(seed), []
     folder.mkdir(parents=True)
     for number in range(count):
         one, other = draw.choice(list(COLOURS), 2, replace=False)
-        seen = [tuple(int(draw.uniform(0.8, 1.0) * value) for value in COLOURS[name]) for name in (one, other)]
-        picture = Image.new("RGB", (32, 32), seen[1])
-        picture.paste(seen[0], (8, 8, 24, 24))
+        shades = [tuple(int(draw.uniform(0.8, 1.0) * value) for value in COLOURS[name]) for name in (one, other)]
+        picture = Image.new("RGB", (32, 32), shades[1])
+        picture.paste(shades[0], (8, 8, 24, 24))
         picture.save(folder / f"{number:03d}_{one}_on_{other}.png")
-        said.append(f"a {one} square on {other}")
-    return said
+        captions.append(f"a {one} square on {other}")
+    return captions
 
 
-def taught(root: Path) -> Path:
-    """A run: 200 pictures to learn from, 40 to choose the epoch by."""
-    data = root / "taught"
+def train_model(root: Path) -> Path:
+    """Train on 200 pictures, validate on 40; returns the run's folder."""
+    data = root / "squares"
     for split, count, seed in (("train", 200, 0), ("dev", 40, 1)):
-        said = draw_squares(data / "images" / split, count, seed)
+        texts = draw_squares(data / "images" / split, count, seed)
         names = sorted(path.name for path in (data / "images" / split).iterdir())
         with (data / f"{split}.jsonl").open("w", encoding="utf-8") as file:
-            for name, text in zip(names, said, strict=True):
+            for name, text in zip(names, texts, strict=True):
                 captions = [text, text.split(" on ")[0]]  # "a red square on blue", "a red square"
                 file.write(json.dumps({"image": f"{split}/{name}", "captions": captions}) + "\n")
     train(parse_recipe(RECIPE), data, root / "run")
@@ -61,8 +60,8 @@ def taught(root: Path) -> Path:
 
 def show(title: str, answer: Answer) -> None:
     print(title)
-    for place, hit in enumerate(answer.hits, start=1):
-        print(f"  {place}. {hit.score:7.3f}  {hit.id}")
+    for rank, hit in enumerate(answer.hits, start=1):
+        print(f"  {rank}. {hit.score:7.3f}  {hit.id}")
     for note in answer.notes:
         print(f"  note: {note}")
 
@@ -70,16 +69,16 @@ def show(title: str, answer: Answer) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        run = taught(root)
-        draw_squares(root / "photos", 100, seed=2)  # nobody has described these
+        run = train_model(root)
+        draw_squares(root / "photos", 100, seed=2)  # these have no captions
 
-        made = embed(run, root / "photos", root / "emb")  # the same call later embeds what is new
-        search = open_search(make_index(made, root / "idx"))
+        embeddings = embed(run, root / "photos", root / "emb")  # the same call later embeds what is new
+        search = open_search(make_index(embeddings, root / "idx"))
         show("“a red square on blue”", search.text("a red square on blue", k=3))
         show("“a red zebra”", search.text("a red zebra", k=2))
         first = search.text("a green square on white", k=1).hits[0]
         assert first.path is not None
-        show(f"like {first.id}", search.image(read_picture(first.path), k=3, want="images"))
+        show(f"like {first.id}", search.image(first.path, k=3, want="images"))
 
 
 if __name__ == "__main__":

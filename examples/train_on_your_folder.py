@@ -19,7 +19,6 @@ from PIL import Image
 
 import halation
 from halation.data import check
-from halation.encoders import load
 from halation.training import parse_recipe, train
 
 RECIPE = """
@@ -39,19 +38,19 @@ COLOURS = {
 
 
 def draw_flags(folder: Path) -> Path:
-    """Two colours above or beside each other, in a light of their own: 336 pictures, three captions each."""
+    """Draw 336 pictures of two colours above or beside each other, with three captions each."""
     draw = np.random.default_rng(0)
     (folder / "images").mkdir(parents=True)
     flags = [(*pair, upright) for pair in itertools.permutations(COLOURS, 2) for upright in (True, False)] * 3
     lines: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
     for number, flag in enumerate(draw.permutation(np.array(flags, dtype=object))):
         one, other, upright = flag
-        seen = [tuple(int(draw.uniform(0.8, 1.0) * value) for value in COLOURS[name]) for name in (one, other)]
-        picture = Image.new("RGB", (32, 32), seen[0])
-        picture.paste(seen[1], (0, 16, 32, 32) if upright else (16, 0, 32, 32))
+        shades = [tuple(int(draw.uniform(0.8, 1.0) * value) for value in COLOURS[name]) for name in (one, other)]
+        picture = Image.new("RGB", (32, 32), shades[0])
+        picture.paste(shades[1], (0, 16, 32, 32) if upright else (16, 0, 32, 32))
         picture.save(folder / "images" / f"{number}.png")
-        place = "above" if upright else "left of"
-        captions = [f"{one} {place} {other}", f"a flag of {one} and {other}", f"something {one}"]
+        relation = "above" if upright else "left of"
+        captions = [f"{one} {relation} {other}", f"a flag of {one} and {other}", f"something {one}"]
         split = "train" if number < 240 else "dev" if number < 288 else "test"
         lines[split].append(json.dumps({"image": f"{number}.png", "captions": captions}) + "\n")
     for split, rows in lines.items():
@@ -64,10 +63,10 @@ def main(given: str | None = None) -> None:
         folder = Path(given) if given else draw_flags(Path(name) / "flags")
         print(check(folder), end="\n\n")
         train(parse_recipe(RECIPE), folder, f"{name}/run", log=print)
-        run = load(f"{name}/run")
-        test = run.open(folder, "test")
-        print(f"\n{halation.evaluate(run.scores(test), test.truth, ['R@1', 'R@5', 'R@10'])}\n")
-        _, captions = run.encode(test)
+        model = halation.load(f"{name}/run")
+        test = model.open_dataset(folder, "test")
+        print(f"\n{halation.evaluate(model.scores(test), test.truth, ['R@1', 'R@5', 'R@10'])}\n")
+        _, captions = model.encode_dataset(test)
         sigma = captions.uncertainty().numpy()
         for which, row in (("most", sigma.argmin()), ("least", sigma.argmax())):
             print(f"the {which} certain caption: “{test.captions[row]}” (σ = {sigma[row]:.4f})")

@@ -96,6 +96,26 @@ def test_rooms_import_only_from_rooms_above_them() -> None:
                 assert ROOMS.index(other) < ROOMS.index(room), f"{path}: {room} imports {other}, which is below it"
 
 
+def test_no_room_imports_a_private_module_of_another() -> None:
+    for path in sorted(SRC.rglob("*.py")):
+        room = path.relative_to(SRC).parts[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for parts in (module.split(".") for module in modules):
+                if parts[0] == "halation" and len(parts) > 2 and not parts[1].startswith("_") and parts[1] != room:
+                    assert not parts[2].startswith("_"), f"{path} imports {'.'.join(parts)}, which is private"
+
+
+def test_everything_most_people_need_is_reached_from_the_top() -> None:
+    rooms = {path.parent.name for path in SRC.glob("[a-z]*/__init__.py")} - {"cli"}
+    doors = {"load", "train", "evaluate", "compare", "open_dataset", "open_search", "caption_relevance"}
+    doors |= {"Model", "Gaussian", "Truth", "Report", "Dataset", "Index", "HalationError", "InputError", "MissingExtra"}
+    assert set(halation.__all__) == rooms | doors
+    for name in halation.__all__:
+        assert getattr(halation, name) is not None
+
+
 @pytest.mark.parametrize("name", packages())
 def test_all_is_importable_whatever_is_imported_first(name: str) -> None:
     module = importlib.import_module(name)

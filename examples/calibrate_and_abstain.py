@@ -35,7 +35,7 @@ def main() -> None:
         shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(probabilities, marks, strict=True))
         print(f"  {shown}   (* it matches)")
 
-    print("\nhow often "nothing here matches" is the answer:")
+    print('\nhow often "nothing here matches" is the answer:')
     abstained = {"there": 0, "gone": 0}
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
         for kind, left in (("there", scores), ("gone", np.where(matches, -np.inf, scores))):

@@ -2,7 +2,8 @@
 
     python examples/export_model.py
 
-Trains for a moment on drawn scenes; if you have a run of your own, begin at `export_run`. The ONNX part needs the extra `onnx`.
+It trains for a moment on drawn scenes. If you have a run of your own, begin at `export_run`. The ONNX part needs the
+extra `onnx`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     python examples/search_pictures.py
 
-Teaches a small model two-coloured pictures first, so that it runs anywhere; if you have a run of your own, begin at `embed`.
+It trains a small model on two-coloured pictures first, so that it runs anywhere. If you have a run of your own, begin
+at `embed`.
 """
 
 from __future__ import annotations

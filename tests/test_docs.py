@@ -73,7 +73,7 @@ def test_a_block_that_hides_from_this_test_is_found(text: str, said: str) -> Non
     [
         ("halation fly", "No such command 'fly'"),
         ("halation train scenes_pcme --data d --out o --wings 2", "No such option"),
-        ("halation train scenes_pcme", "Missing option"),
+        ("halation train scenes_pcme", "begin a run with: halation train RECIPE"),
         ("halation study daa", "No such command 'study'"),
         ("python -m studies love", "No such command 'love'"),
         ("torchrun --nnodes=2 -m halation fly", "waits for others"),

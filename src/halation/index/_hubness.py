@@ -16,6 +16,8 @@ from halation.similarity import Gaussian, Similarity
 __all__ = ["Hubness", "HubnessKind"]
 
 HubnessKind = Literal["csls", "dual_softmax"]
+"""How hubs are corrected: by local scaling, or by a softmax over queries."""
+
 _BLOCK = 1 << 24  # entries of the largest matrix of scores
 
 

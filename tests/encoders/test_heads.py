@@ -215,9 +215,9 @@ def test_what_cannot_be_built_is_refused_by_name(call: Any, message: str) -> Non
 def test_pcme_drops_a_channel_of_all_cells_together_and_keeps_the_others_whole() -> None:
     head, seen = PCMEHead(8, 6, 4, dropout=0.5), Features(torch.ones(40, 8), torch.ones(40, 5, 6))
     torch.manual_seed(0)
-    dropped = head._dropped(seen).local
+    dropped = head._drop_channels(seen).local
     assert dropped is not None
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
     assert set(dropped.flatten().tolist()) == {0.0, 2.0}
     assert len({tuple(row.tolist()) for row in dropped[:, 0]}) > 10  # another for each item
-    assert torch.equal(head.eval()._dropped(seen).local, seen.local)
+    assert torch.equal(head.eval()._drop_channels(seen).local, seen.local)

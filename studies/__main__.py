@@ -1,4 +1,4 @@
-"""`python -m studies positives|humans|daa|trust …`: run a study, print its tables and write its page."""
+"""`python -m studies positives|humans|daa|trust|pages …`: run a study, print its tables and write its page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from halation import HalationError
+from halation import HalationError, InputError
+from halation._files import write_text
 from halation.cli import progress_bar
 
 app = typer.Typer(
@@ -93,6 +94,28 @@ def trust(
         out,
         lambda progress: run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, log=_print_line),
     )
+
+
+@app.command()
+def pages(
+    out: Annotated[Path, typer.Option(help="Folder with results/ and studies/, and for the pages.")] = Path("docs"),
+) -> None:
+    """Write the pages of the studies again from the numbers that are there. Runs nothing."""
+    from studies.daa import collect
+    from studies.humans import HumansStudy
+    from studies.positives import PositivesStudy
+    from studies.trust import TrustStudy
+
+    texts = {out / "results.md": collect(out).to_markdown()} if (out / "results").is_dir() else {}
+    for name, study in (("humans", HumansStudy), ("positives", PositivesStudy), ("trust", TrustStudy)):
+        numbers = out / "studies" / f"{name}.json"
+        if numbers.is_file():
+            texts[numbers.with_suffix(".md")] = study.read(numbers).to_markdown()
+    if not texts:
+        raise InputError(f"{out} has no numbers of a study: no results/ and no studies/*.json")
+    for path, text in texts.items():
+        write_text(path, text)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def _run(out: Path, study: Callable[[Any], Any]) -> None:

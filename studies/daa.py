@@ -1,6 +1,6 @@
 """Does training the semantic ranking help, and what does it cost? The claims of PCME and DAA, tested on Flickr8k.
 
-Three tables (every model with and without DAA; which relevance to train by; how many captions an image needs) and the
+Tables of every model with and without DAA, of the relevance to train by and of the captions an image needs, and the
 front between recall and ASP as the weight of DAA grows. Every run is a file of numbers, so the study can be resumed.
 """
 
@@ -12,19 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from halation import _table
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from studies.daa_tables import (
-    ablation_table,
+    caption_tables,
+    certainty_table,
+    change_table,
+    cost_table,
     front,
     front_plot,
-    models_table,
-    ratio_table,
-    trials_table,
-    verdicts,
+    models_tables,
+    relevance_tables,
+    trials_tables,
+    unconfirmed,
 )
 from studies.jobs import Job, Log, finished, ignore, run_at_once, run_job
+from studies.page import Table, join, paragraph
 
 __all__ = ["DaaStudy", "daa", "jobs"]
 
@@ -40,15 +43,27 @@ WEIGHTS = (1, 2, 5, 20, 40)
 _HEAD = """\
 # Results on Flickr8k
 
-1,000 test photographs × 5 captions, official split, frozen EfficientNet-Lite0 features; mean ± sd over seeds. The
-epoch is chosen on the dev split, and nothing on the test split. Made by
-`python -m studies daa --data flickr8k --out docs`; the numbers and the command of each run are in `docs/results/`.
-Minutes are for one thread. The rows were run on different machines, some of them busy: trust only large ratios.
+What does training the semantic ranking gain, and what does it cost? Every model was trained with and without DAA on
+frozen EfficientNet-Lite0 features, and measured on the 1,000 images × 5 captions of the official test split. The dev
+split chose the epoch and the settings. Numbers are mean ± standard deviation over seeds.
 
-“+ DAA” is DAA by gist ([training](training.md)): annotated matches train the model as they do without it, bit for bit,
-and its own score decides the first places, so recall is that of the base by construction; DAA orders the rest. “On its
-own score” is DAA as published, for comparison. Correcting for hubs at search time adds more than ten points of R-sum
-for InfoNCE: [index backends](index_backends.md#hubs)."""
+“+ DAA” is [DAA by gist](training.md): a small second embedding learns the ranking, and the first one trains exactly as
+without it. The model's own score still decides the first places, so recall stays that of the base. “On its own score”
+is DAA as published: one embedding learns both."""
+
+_MADE = """\
+Made by `python -m studies daa --data flickr8k --out docs`. The numbers and the command of each run are in
+`docs/results/`. Correcting for hubs at search time adds more than ten points of R-sum for InfoNCE
+([the index](index_backends.md#hubs)). `committee` is three InfoNCE heads joined into one point, `cca` a closed-form
+baseline without training."""
+
+_RELEVANCES = """\
+InfoNCE + DAA by gist, trained by one relevance and measured by five. A relevance mostly gains its own ASP, which is why
+a gain in one ASP alone proves little."""
+
+_TRIALS = """\
+Everything that was tried, so that you can judge what was chosen. Pairs are image → text / text → image. “Images” is how
+many dev images were measured; empty means all 1,000. Fewer images give higher recall, so compare only equal numbers."""
 
 
 @dataclass(frozen=True)
@@ -63,32 +78,48 @@ class DaaStudy:
     notes: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
-        parts = [_table.text(*table, title=title) for title, table in self._tables()]
-        return "\n\n".join([*parts, *verdicts(self.results, self.models, self.seeds), *self._not_run()])
+        tables = [*self._models(), *self._relevances(), *self._captions(), *trials_tables(self.trials)]
+        return "\n\n".join([*(table.text() for table in tables if table.rows), *self._not_run()])
 
     def to_markdown(self) -> str:
         """The page docs/results.md."""
-        first, *others = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()] or [""]
-        lines = verdicts(self.results, self.models, self.seeds)
-        plot = ["![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"]
-        plot = plot if front(self.results, WEIGHTS) else []
-        return "\n\n".join(part for part in [_HEAD, first, *lines, *plot, *self._not_run(), *others] if part) + "\n"
-
-    def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
-        tables = [
-            ("Every model, base and with DAA", models_table(self.results, (*CLOSED_FORM, *self.models), self.seeds)),
-            ("Which relevance to train by", ablation_table(self.results, RELEVANCES, self.seeds)),
-            ("How many captions an image needs", ratio_table(self.results, (*RATIOS, 5), self.seeds)),
+        plot = "![R-sum against ASP as the weight of DAA grows, and DAA by gist](results/front.png)"
+        relevances, trials = self._relevances(), trials_tables(self.trials)
+        parts = [
+            _HEAD,
+            paragraph(unconfirmed(self.results, self.models, self.seeds)),
+            _MADE,
+            *self._not_run(),
+            *(table.markdown() for table in self._models() if table.rows),
+            f"## Recall against ASP\n\n{plot}" if front(self.results, WEIGHTS) else "",
+            f"## Which relevance to train by\n\n{_RELEVANCES}" if relevances else "",
+            *(table.markdown(3) for table in relevances),
+            *(table.markdown() for table in self._captions()),
+            f"## All trials on the dev split\n\n{_TRIALS}" if trials else "",
+            *(table.markdown(3) for table in trials),
         ]
-        if self.trials:
-            tables.append(("All trials on the dev split", trials_table(self.trials)))
-        return [(title, table) for title, table in tables if table[1]]
+        return join(parts)
+
+    def _models(self) -> list[Table]:
+        every = (*CLOSED_FORM, *self.models)
+        return [
+            change_table(self.results, self.models, self.seeds),
+            *models_tables(self.results, every, self.seeds),
+            cost_table(self.results, every, self.seeds),
+            certainty_table(self.results, self.models, self.seeds),
+        ]
+
+    def _relevances(self) -> list[Table]:
+        return relevance_tables(self.results, RELEVANCES, self.seeds)
+
+    def _captions(self) -> list[Table]:
+        return caption_tables(self.results, (*RATIOS, 5), self.seeds)
 
     def _not_run(self) -> list[str]:
         if not self.missing:
             return []
         first = ", ".join(self.missing[:6]) + (", …" if len(self.missing) > 6 else "")
-        return [f"Not yet run with today's recipe: {len(self.missing)} runs ({first})."]
+        return [paragraph(f"Not yet run with today's recipe: {len(self.missing)} runs ({first}).")]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write results.md and the plot of the front into `folder`."""

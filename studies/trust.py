@@ -9,6 +9,7 @@ their promise is about queries from the same distribution.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from halation import _table
 from halation._errors import InputError
-from halation._files import write_text
+from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot
 from halation.data import Dataset, Direction, read_flickr8k_judgements
@@ -46,11 +46,21 @@ class TrustStudy:
     splits: int
 
     def __str__(self) -> str:
-        return "\n\n".join(_table.text(header, rows, title=title) for title, header, rows in tables(self.measured))
+        return "\n\n".join(table.text() for table in tables(self.measured, self.splits))
 
     def to_markdown(self) -> str:
         """Tables, plots and how they were made."""
         return page(self.measured, self.caught, self.splits)
+
+    @classmethod
+    def read(cls, path: Folder) -> TrustStudy:
+        """The study as its trust.json has it: enough for the page, without the points of the plots."""
+        document = read_json(Path(path))
+        for part in document["measured"]:
+            for row in part["abstention"]:
+                row["dev"] = math.nan if row["dev"] is None else row["dev"]  # JSON has no NaN
+        measured = [Measured(**part) for part in document["measured"]]
+        return cls(measured, document["caught"], document["splits"])
 
     def write(self, folder: Folder) -> list[Path]:
         """Write trust.md, trust.json and three plots into `folder`; numbers only, no captions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from halation.evaluation import evaluate
 from halation.training import read_recipe
 from runs import write_run
 from studies.daa import collect, daa, jobs
-from studies.daa_tables import difference
+from studies.daa_tables import difference, trials_tables, unconfirmed
 from studies.jobs import METRICS, Job, digest, finished, rsum_by_image, run_job
 from worlds import sample_scores, sample_truth
 
@@ -76,17 +77,47 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
         write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe, "settings": job.settings})
     study = collect(tmp_path)
     text = study.to_markdown()
-    assert "| pcme + DAA | D = 256, 1.2 M weights | 2 | 53.5 ± 0.7 / 53.5 ± 0.7 |" in text
-    assert "- pcme: DAA changes ASP(tfidf) by +3.0 (i2t) and +3.0 (t2i), R-sum by +" in text
-    assert "most to the least certain fifth of the queries: images 50.0, 40.0, 30.0, 20.0, 10.0" in text
-    assert "| infonce + DAA on its own score | D = 512, 1.2 M weights | 3 |" in text
-    assert "| sgr | D = 128, 16 cells, similarities of 32, 1.2 M weights | 2 |" in text  # smaller than published
-    assert "| 1.0 | `halation train flickr8k_sgr` |" in text  # minutes of the quickest seed
-    assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in text
-    assert "runs (flickr8k_infonce-seed0, " in text
-    assert text.index("| pcme + DAA |") < text.index("- pcme: DAA changes") < text.index("](results/front.png)")
+    words = " ".join(text.split())
+    assert text.count("| pcme + DAA | 53.5 ± 0.7 | 53.5 ± 0.7 |") == 2  # a table per direction
+    assert re.search(r"\| pcme \| \+3\.0 \| \+3\.0 \| \+\d+\.\d \[.*\] \| 0\.0 \| 2 \|", text)
+    assert "| pcme | images | 50.0 | 40.0 | 30.0 | 20.0 | 10.0 |" in text
+    assert re.search(r"\| infonce \+ DAA on its own score \| .* \| 40\.0 ± 0\.0 \| 512 \| 1\.2 M \| 3 \|", text)
+    assert re.search(r"\| sgr \| .* \| 40\.0 ± 0\.0 \| 128 \| 1\.2 M \| 2 \| 1\.0 \|", text)  # of the quickest seed
+    assert "sgr is smaller than published: 16 cells, similarities of 32 numbers." in words
+    assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in words
+    assert "`halation train flickr8k_NAME`" in words
+    assert "runs (flickr8k_infonce-seed0, " in words
+    assert text.index("## What DAA changes") < text.index("| pcme + DAA |") < text.index("](results/front.png)")
     written = study.write(tmp_path)
     assert [path.name for path in written] == ["results.md", "front.png"] and written[1].stat().st_size > 5000
+
+
+def test_a_gain_is_set_against_a_truth_that_was_not_trained_on() -> None:
+    base, better = made_up(0), made_up(0, shift=3)
+    results = {"flickr8k_pcme-seed0": base, "flickr8k_pcme_daa-seed0": better}
+    assert unconfirmed({}, ["pcme"], [0]) == ""
+    better["test"]["expert_tau_c"] = 39.0
+    text = unconfirmed(results, ["pcme"], [0])
+    assert "the experts' judgement does not confirm it (Expert τ_c falls for 1 of 1 models)" in text
+    better["test"]["expert_tau_c"] = 41.0
+    assert "does not settle it (Expert τ_c falls for 0 of 1 models)" in unconfirmed(results, ["pcme"], [0])
+
+
+def test_trials_are_shown_by_recipe_with_their_images_apart() -> None:
+    figures = {"R@1 i2t": 1.0, "R@1 t2i": 2.0, "rsum": 30.0, "ASP(tfidf) i2t": 51.0, "ASP(tfidf) t2i": 52.0}
+    trials = [
+        {"recipe": "a", "settings": ["x=1", "y=2"], "dev": figures, "note": "500 dev images; seed 1; all 1,000: 3"},
+        {"recipe": "b", "settings": [], "dev": figures},
+        {"recipe": "a", "settings": [], "dev": figures, "chosen": True},
+    ]
+    tables = trials_tables(trials)
+    assert [table.title for table in tables] == ["a", "b"]
+    figures_shown = ["1.0 / 2.0", "30.0", "51.0 / 52.0"]
+    assert tables[0].rows == [
+        ["x=1 y=2 (seed 1; all 1,000: 3)", "500", *figures_shown],
+        ["**chosen**", "", *figures_shown],
+    ]
+    assert tables[1].rows[0][0] == "none"
 
 
 def test_a_run_that_is_done_is_not_done_again_unless_its_recipe_changed(tmp_path: Path) -> None:

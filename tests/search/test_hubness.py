@@ -14,7 +14,6 @@ from halation import Gaussian, InputError
 from halation.calibration import Calibrators, fit_calibrator
 from halation.encoders import load
 from halation.search import Search, embed, make_index, open_search
-from halation.search._verdict import judged
 from halation.similarity import l2
 from judged_worlds import points
 from runs import halation as cli
@@ -88,8 +87,8 @@ def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() 
     calibrator = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
     scores = np.linspace(-20.0, -60.0, 30)
     turned = [*scores[3:], *scores[:3]]
-    fell = judged(calibrator, scores.tolist(), 40, 0.3, 10)
-    stood = judged(calibrator, turned, 40, 0.3, 10, reordered=True)
+    fell = judge_hits(calibrator, scores.tolist(), 40, 0.3, 10)
+    stood = judge_hits(calibrator, turned, 40, 0.3, 10, reordered=True)
     assert stood.nothing_matches == fell.nothing_matches and stood.within is None
     assert stood.probabilities[:21] == pytest.approx(fell.probabilities[3:24], abs=1e-12)
 

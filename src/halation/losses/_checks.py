@@ -64,7 +64,7 @@ def _check_matrix_shape(name: str, matrix: Tensor) -> None:
 
 
 def check_some(name: str, values: Tensor | Gaussian) -> None:
-    """The batch is not empty: the mean of nothing is no number."""
+    """Check that the batch is not empty: the mean of nothing is not a number."""
     shape = tuple((values.mean if isinstance(values, Gaussian) else values).shape)
     if 0 in shape:
         raise InputError(f"{name} is empty: shape {shape}; leave an empty batch out")

@@ -17,7 +17,6 @@ from halation._lazy import lazy
 if TYPE_CHECKING:
     from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
     from halation.search._calibrate import Calibrated, calibrate_run, calibration_split, image_digests
-    from halation.search._calibrators import read_calibrators
     from halation.search._embed import embed
     from halation.search._embeddings import EmbeddedSide, Embeddings
     from halation.search._judge import NEAR_RELEVANCE, judge, judge_scores, near_matches, uncalibrated_probability
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from halation.search._open_search import open_search
     from halation.search._query import read_query
     from halation.search._search import Search
+    from halation.search._verdict import read_calibrators
 
 __all__ = [
     "NEAR_RELEVANCE",
@@ -74,7 +74,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "make_index": "halation.search._make_index",
             "near_matches": "halation.search._judge",
             "open_search": "halation.search._open_search",
-            "read_calibrators": "halation.search._calibrators",
+            "read_calibrators": "halation.search._verdict",
             "read_query": "halation.search._query",
             "uncalibrated_probability": "halation.search._judge",
         },

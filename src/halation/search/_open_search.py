@@ -12,10 +12,10 @@ from halation._storage import sha256_of
 from halation.encoders import Model, load
 from halation.index import Index
 from halation.search._answers import Side
-from halation.search._calibrators import read_calibrators
 from halation.search._items import ItemTable
 from halation.search._make_index import FORMAT, HEAD, ITEMS
 from halation.search._search import Search
+from halation.search._verdict import read_calibrators
 
 __all__ = ["open_search"]
 
@@ -26,7 +26,11 @@ def open_search(
     *,
     backbone: str | None = None,
 ) -> Search:
-    """An index, ready for questions. `run` where the run's folder is no longer where it was when the index was made."""
+    """A `Search` in the folder of an index.
+
+    run        the run's folder, if it was moved since the index was made; or its loaded `Model`
+    backbone   the network that computed the features, for a run trained on features whose name does not tell
+    """
     root = Path(folder)
     head = _read_head(root)
     model = _model(root, head, run, backbone).without_gist()  # a gist orders what does not match

@@ -21,14 +21,14 @@ from halation.search._answers import Answer, Hit, Item, Side, UnknownItem
 from halation.search._items import ItemRecord, ItemTable
 from halation.search._query import read_query
 from halation.search._source import location_file, read_location, to_utf8
-from halation.search._verdict import judged
+from halation.search._verdict import judge_hits
 from halation.similarity import Gaussian
 
 __all__ = ["Search"]
 
 _WANT = ("auto", "images", "captions")
 _REORDERED = "hubs are corrected in the order alone: scores are the model's own and need not fall with it"
-_WIDER = 4  # times as many are looked at where hubs are corrected: the best by score may stand further down
+_WIDER = 4  # with corrected hubs, look at this many times k: the best by score may rank further down
 _BLOCK = 1000  # ids read at a time
 
 
@@ -39,7 +39,7 @@ class Search:
     indexes   by side, "images", "captions" or both; their ids are the rows of the table
     table     ids, captions and locations of the items
     roots     folders that hold the pictures: nothing outside them is ever opened
-    trusts    probabilities and thresholds, where the run was calibrated
+    calibrators   probabilities and thresholds, where the run was calibrated
     about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source,
               notes (what to know of all answers), …
     """
@@ -52,16 +52,15 @@ class Search:
     about: dict[str, Any]
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
-        """The k items nearest to these words: images where there are any, else captions of a like meaning."""
+        """The k items nearest to a text: images where there are any, else captions of similar meaning."""
         read = read_query(query, self.model)
         side = self._side(want, first="images")
         start = time.perf_counter()
         encoded = _gaussian(self.model.encode_texts(read.text))
         if read.understood:
             return self._answer(query, encoded, "captions", side, k, read.notes, start)
-        unjudged = replace(
-            self, calibrators=None, about={**self.about, "notes": []}
-        )  # nothing was fitted on such words
+        # the calibrator was not fitted on words the model does not know
+        unjudged = replace(self, calibrators=None, about={**self.about, "notes": []})
         answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
         return replace(answer, nothing_matches=True)
 
@@ -75,14 +74,14 @@ class Search:
         return self._answer(name, encoded, "images", side, k, [], start)
 
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
-        """The k items nearest to one of the index (a picture's captions, or with `want` its like), by what is stored.
+        """The k items nearest to an item of the index: a picture's captions, or what you `want`.
 
-        Nothing is encoded, so this also answers where the run cannot look at pictures.
+        It compares stored embeddings, so it also works where the run cannot look at pictures.
         """
-        asked, _ = self._locate(id)
-        side = self._side(want, first="captions" if asked == "images" else "images")
+        query_side, _ = self._locate(id)
+        side = self._side(want, first="captions" if query_side == "images" else "images")
         start = time.perf_counter()
-        return self._answer(id, self.gaussian(id), asked, side, k, [], start)
+        return self._answer(id, self.gaussian(id), query_side, side, k, [], start)
 
     def gaussian(self, id: str) -> Gaussian:  # noqa: A002
         """The stored Gaussian of an item, (1, d)."""
@@ -91,7 +90,7 @@ class Search:
         return index.gaussians(index.rows([row]))
 
     def warm(self) -> None:
-        """Load what looks at pictures now, so that the first picture need not wait for it; nothing if it cannot."""
+        """Load the image network now, so that the first picture need not wait; does nothing for runs without one."""
         with suppress(InputError, MissingExtra):
             _ = self.model.images.network
 
@@ -144,37 +143,37 @@ class Search:
         return want
 
     def _answer(
-        self, query: str, encoded: Gaussian, asked: Side, side: Side, k: int, notes: list[str], start: float
+        self, query: str, encoded: Gaussian, query_side: Side, side: Side, k: int, notes: list[str], start: float
     ) -> Answer:
         if k < 1:
             raise InputError(f"k is {k}; ask for 1 or more")
         encoded_at = time.perf_counter()
         uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
-        index, calibrator = self.indexes[side], self._trust(asked, side)
+        index, calibrator = self.indexes[side], self._calibrator(query_side, side)
         rows, scores = _nearest(
-            index, encoded, max(k, 0 if calibrator is None else calibrator.depth), by_own=asked == side
+            index, encoded, max(k, 0 if calibrator is None else calibrator.depth), by_score=query_side == side
         )
-        said = judged(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
+        verdict = judge_hits(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
         if not rows:
             notes = [*notes, "the index is empty"]
-        if self.calibrators is None and asked != side:
+        if self.calibrators is None and query_side != side:
             notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
         if calibrator is None and any(later > score for score, later in pairwise(scores[:k])):
             notes = [*notes, _REORDERED]
-        hits, more = self._hits(side, rows[:k], scores, said.probabilities)
+        hits, more = self._hits(side, rows[:k], scores, verdict.probabilities)
         done = time.perf_counter()
         return Answer(
             query,
             hits,
-            said.nothing_matches,
-            self._ambiguity(asked, uncertainty),
+            verdict.nothing_matches,
+            self._ambiguity(query_side, uncertainty),
             uncertainty,
             encode_ms=1000 * (encoded_at - start),
             search_ms=1000 * (done - encoded_at),
-            notes=[*notes, *said.notes, *more],
+            notes=[*notes, *verdict.notes, *more],
             side=side,
-            within=said.within,
-            coverage=said.coverage,
+            within=verdict.within,
+            coverage=verdict.coverage,
         )
 
     def _hits(
@@ -201,20 +200,22 @@ class Search:
         return self.table.records(side, [row])[0]
 
     def _locate(self, id: str) -> tuple[Side, int]:  # noqa: A002
-        found = self.table.locate(id) if to_utf8(id) == id else None
-        if found is None:
+        location = self.table.locate(id) if to_utf8(id) == id else None
+        if location is None:
             raise UnknownItem(f"there is no item {id!r} in this index")
-        return found
+        return location
 
-    def _trust(self, asked: Side, side: Side) -> Calibrator | None:
-        if self.calibrators is None or asked == side:
-            return None  # how alike two pictures are was never judged
-        return self.calibrators.t2i if asked == "captions" else self.calibrators.i2t
+    def _calibrator(self, query_side: Side, side: Side) -> Calibrator | None:
+        if self.calibrators is None or query_side == side:
+            return None  # calibration is about images and texts, not about two of a kind
+        return self.calibrators.t2i if query_side == "captions" else self.calibrators.i2t
 
-    def _ambiguity(self, asked: Side, uncertainty: float | None) -> Literal["specific", "ordinary", "broad"] | None:
+    def _ambiguity(
+        self, query_side: Side, uncertainty: float | None
+    ) -> Literal["specific", "ordinary", "broad"] | None:
         if self.calibrators is None:
             return None
-        calibrator = self.calibrators.t2i if asked == "captions" else self.calibrators.i2t
+        calibrator = self.calibrators.t2i if query_side == "captions" else self.calibrators.i2t
         word = None if calibrator.ambiguity is None else calibrator.ambiguity(uncertainty)
         return cast(Literal["specific", "ordinary", "broad"] | None, word)
 
@@ -224,7 +225,7 @@ class Search:
 
 
 class _Ids(Sequence[str]):
-    """The ids of all items, one side after the other, read when they are asked for."""
+    """The ids of all items, one side after the other, read when they are query_side for."""
 
     def __init__(self, table: ItemTable, sizes: Mapping[Side, int]) -> None:
         self._table, self._sizes = table, sizes
@@ -262,14 +263,14 @@ def _gaussian(encoded: Encoded) -> Gaussian:
     return encoded
 
 
-def _nearest(index: Index, query: Gaussian, k: int, *, by_own: bool) -> tuple[list[int], list[float]]:
-    """Rows and the model's own scores of the k nearest or more, best first.
+def _nearest(index: Index, query: Gaussian, k: int, *, by_score: bool) -> tuple[list[int], list[float]]:
+    """The rows of the k nearest or more, best first, and the model's own scores of them.
 
-    by_own   in the order of those scores although hubs are corrected: that was measured on queries of the other kind
+    by_score   order by those scores even where hubs are corrected: the correction was measured on the other side
     """
     ranking = index.search(query, k if index.hubness is None else _WIDER * k)
-    rows, own = ranking.ids[0], ranking.uncorrected[0].tolist()
-    if by_own:
-        order = sorted(range(len(rows)), key=lambda rank: -own[rank])
-        rows, own = [rows[rank] for rank in order], [own[rank] for rank in order]
-    return rows, own[: len(rows)]
+    rows, scores = ranking.ids[0], ranking.uncorrected[0].tolist()
+    if by_score:
+        order = sorted(range(len(rows)), key=lambda rank: -scores[rank])
+        rows, scores = [rows[rank] for rank in order], [scores[rank] for rank in order]
+    return rows, scores[: len(rows)]

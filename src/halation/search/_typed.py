@@ -1,4 +1,4 @@
-"""Queries as people type them, a few words of a caption, and how many images each covers: what σ is held against."""
+"""Short queries as people type them, and how many images each covers: σ is compared with that number."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COMMON = 1 / 3  # of the images' captions: words in more of them ("the", "with"
 
 
 def typed(captions: Sequence[str], image_of: IntArray, most: int = 1000, seed: int = 0) -> tuple[list[str], IntArray]:
-    """Up to `most` parts of captions, one to six words, and as many captions as they are; how many images each covers.
+    """Up to `most` parts of captions (one to six words) and as many whole captions, with how many images each covers.
 
-    Annotated captions are all about as long, so they hardly differ in what they cover; what is typed into a search box
-    does. A query covers the images whose captions, taken together, have all of its words, but for those that are
-    common everywhere. What has no other words is left out.
+    Annotated captions are about equally long, so they hardly differ in how much they cover. What people type into a
+    search box does. A query covers the images whose captions together have all of its words; words that are common
+    everywhere do not count, and a query of nothing else is left out.
     """
     draw = np.random.default_rng(seed)
     holders: dict[str, set[int]] = defaultdict(set)
@@ -33,16 +33,16 @@ def typed(captions: Sequence[str], image_of: IntArray, most: int = 1000, seed: i
     chosen = draw.permutation(len(captions))
     parts = [_part(captions[number], draw) for number in chosen[:most]]
     whole = [captions[number] for number in chosen[::-1][:most]]
-    found = [(text, _covered(text, telling)) for text in (*parts, *whole)]
-    kept = [(text, covers) for text, covers in found if covers]
+    counted = [(text, _covered(text, telling)) for text in (*parts, *whole)]
+    kept = [(text, covers) for text, covers in counted if covers]
     return [text for text, _ in kept], np.array([covers for _, covers in kept], np.int64)
 
 
 def _part(caption: str, draw: np.random.Generator) -> str:
-    said = caption.split()
-    length = int(draw.integers(1, min(len(said), _LONGEST) + 1)) if said else 0
-    start = int(draw.integers(len(said) - length + 1))
-    return " ".join(said[start : start + length]).strip(" .,;:!?\"'")
+    caption_words = caption.split()
+    length = int(draw.integers(1, min(len(caption_words), _LONGEST) + 1)) if caption_words else 0
+    start = int(draw.integers(len(caption_words) - length + 1))
+    return " ".join(caption_words[start : start + length]).strip(" .,;:!?\"'")
 
 
 def _covered(text: str, telling: dict[str, set[int]]) -> int:

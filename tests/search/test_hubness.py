@@ -14,6 +14,7 @@ from halation import Gaussian, InputError
 from halation.calibration import Calibrators, fit_calibrator
 from halation.encoders import load
 from halation.search import Search, embed, make_index, open_search
+from halation.search._verdict import judge_hits
 from halation.similarity import l2
 from judged_worlds import points
 from runs import halation as cli
@@ -79,7 +80,7 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
     own = [hit.score for hit in answer.hits]
     assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(own, 4).tolist())
     assert answer.nothing_matches == fitted.nothing_matches(sorted(own, reverse=True), 4, answer.uncertainty)
-    said = [note for note in answer.notes if "hubs are corrected in the order alone: probabilities" in note]
+    said = [note for note in answer.notes if "the order is corrected for hubs: probabilities" in note]
     assert answer.within is None and len(said) == (not answer.nothing_matches)
 
 

@@ -30,6 +30,7 @@ __all__ = [
 
 Results = Mapping[str, Mapping[str, Any]]
 _DRAWS = 10_000
+_SLASH = "\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}"  # a pair stays on one line of its cell
 _SIDES = ("i2t", "t2i")
 _DIRECTIONS = {"i2t": "image → text", "t2i": "text → image"}
 
@@ -155,9 +156,9 @@ def trials_tables(trials: Sequence[Mapping[str, Any]]) -> list[Table]:
         row = [
             note,
             images,
-            f"{dev['R@1 i2t']:.1f} / {dev['R@1 t2i']:.1f}",
+            f"{dev['R@1 i2t']:.1f}{_SLASH}{dev['R@1 t2i']:.1f}",
             f"{dev['rsum']:.1f}",
-            f"{dev['ASP(tfidf) i2t']:.1f} / {dev['ASP(tfidf) t2i']:.1f}",
+            f"{dev['ASP(tfidf) i2t']:.1f}{_SLASH}{dev['ASP(tfidf) t2i']:.1f}",
         ]
         by_recipe.setdefault(str(trial["recipe"]), []).append(row)
     return [Table(recipe, header, rows) for recipe, rows in by_recipe.items()]

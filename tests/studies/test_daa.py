@@ -112,7 +112,7 @@ def test_trials_are_shown_by_recipe_with_their_images_apart() -> None:
     ]
     tables = trials_tables(trials)
     assert [table.title for table in tables] == ["a", "b"]
-    figures_shown = ["1.0 / 2.0", "30.0", "51.0 / 52.0"]
+    figures_shown = ["1.0\u00a0/\u00a02.0", "30.0", "51.0\u00a0/\u00a052.0"]
     assert tables[0].rows == [
         ["x=1 y=2 (seed 1; all 1,000: 3)", "500", *figures_shown],
         ["**chosen**", "", *figures_shown],

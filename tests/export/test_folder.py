@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import halation
 from halation._errors import InputError
@@ -49,16 +51,34 @@ def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
     assert card.startswith("---\nlibrary_name: halation\nlicense: cc-by-4.0\ntags:\n- image-text-retrieval\n")
     assert "- daa\n" in card and "daa × 2.5" in card and "infonce × 1" in card
     assert f"| R@1 | {report.i2t['R@1']:.2f}" in card
-    for words in ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load"):
+    parts = ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load", "similarity(")
+    for words in parts:
         assert words in card
     told = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
     assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(read_recipe(run))
-    with pytest.raises(InputError, match="no licence's short name"):
+    with pytest.raises(InputError, match="not a licence's short name"):
         export_run(run, tmp_path / "other", licence="mit\nevil: true")
-    assert "says nothing of its own uncertainty" in card_of(
-        write_run(tmp_path / "p", "model.head=point"), tmp_path / "q"
-    )
+    assert "without a measure of uncertainty" in card_of(write_run(tmp_path / "p", "model.head=point"), tmp_path / "q")
     assert "was not evaluated" in (tmp_path / "q" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_card_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = card_of(write_run(tmp_path / "run"), tmp_path / "FOLDER")
+    for name in ("a.jpg", "b.jpg"):
+        Image.new("RGB", (20, 20), "red").save(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    made: dict[str, Any] = {}
+    exec(card.split("```python\n")[1].split("```")[0], made)
+    assert made["scores"].shape == (2, 1)
+
+
+def test_the_folder_of_the_features_backbone_is_not_given_away(tmp_path: Path) -> None:
+    settings = ("image.backbone=precomputed", "data.features=features/resnet")
+    run = write_run(tmp_path / "run", *settings, dims=(4, 0))
+    origin = {"backbone": str(tmp_path / "models" / "resnet"), "weights": "1f40"}
+    (run / "run.json").write_text(json.dumps({"feature_dims": [4, 0], "feature_origin": origin}), encoding="utf-8")
+    about = json.loads((export_run(run, tmp_path / "given") / "run.json").read_text(encoding="utf-8"))
+    assert about["feature_origin"] == {"backbone": "resnet", "weights": "1f40"}
 
 
 def card_of(run: Path, out: Path) -> str:
@@ -80,7 +100,7 @@ def test_nothing_of_this_machine_is_given_away(tmp_path: Path) -> None:
     hub = write_run(tmp_path / "hub")
     text = (hub / "config.toml").read_text(encoding="utf-8")
     (hub / "config.toml").write_text(text.replace('name = ""', f'name = "{tmp_path}/bert"', 1), encoding="utf-8")
-    with pytest.raises(InputError, match="a folder of this machine"):
+    with pytest.raises(InputError, match="a folder that only this machine has"):
         export_run(hub, tmp_path / "not")
     assert not (tmp_path / "not").exists()
 
@@ -102,7 +122,7 @@ def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> 
     assert all(b"private" not in path.read_bytes() and b"vectors/" not in path.read_bytes() for path in given.iterdir())
     card = (given / "README.md").read_text(encoding="utf-8")
     for key in ("data.features", "text.vectors"):
-        assert f"{key} in config.toml named a place on the machine of training; its last name is left" in card
+        assert f"{key} in config.toml was a path on the machine of training; only its last name is left" in card
 
 
 def test_features_below_the_data_keep_their_place_and_the_card_says_nothing_of_it(tmp_path: Path) -> None:
@@ -119,7 +139,7 @@ def test_a_model_in_a_folder_beside_this_one_is_refused(tmp_path: Path, monkeypa
         run = write_run(tmp_path / f"run{number}")
         text = (run / "config.toml").read_text(encoding="utf-8")
         (run / "config.toml").write_text(text.replace('name = ""', f'name = "{name}"', 1), encoding="utf-8")
-        with pytest.raises(InputError, match="a folder of this machine"):
+        with pytest.raises(InputError, match="a folder that only this machine has"):
             export_run(run, tmp_path / "not")
 
 

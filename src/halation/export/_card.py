@@ -1,4 +1,4 @@
-"""The model card: what a stranger must know before using a model."""
+"""The model card: what you must know before you use somebody's model."""
 
 from __future__ import annotations
 
@@ -13,46 +13,54 @@ from halation.training import Recipe
 __all__ = ["model_card"]
 
 _HEADS = {
-    "point": "one point an item (VSE++, InfoNCE), compared by their cosine",
-    "pvse": "PVSE: several points an item; the best pair counts",
-    "pcme": "PCME: every image and caption a Gaussian",
-    "pcmepp": "PCME++: every image and caption a Gaussian, compared by CSD",
-    "sgr": "SGR: a network that looks from each word to each region",
-    "saf": "SAF: a network that looks from each word to each region",
-    "sgraf": "SGRAF: the mean of SGR and SAF",
+    "point": "One point per image and per caption (VSE++, InfoNCE), compared by cosine",
+    "pvse": "PVSE: several points per image and per caption, compared by the closest pair",
+    "pcme": "PCME: every image and every caption is a Gaussian",
+    "pcmepp": "PCME++: every image and every caption is a Gaussian, compared by the closed-form sampled distance (CSD)",
+    "sgr": "SGR: a network scores each image with each caption, word by region",
+    "saf": "SAF: a network scores each image with each caption, word by region",
+    "sgraf": "SGRAF: two networks (SGR and SAF) score each image with each caption, word by region",
 }
 _SIGMA = (
-    "Every image and every caption is a Gaussian N(μ, diag σ²). A large σ says that many different items fit: a vague "
-    "caption, a picture of common things. It is no probability of being wrong, and its scale is the model's own: "
-    "compare σ within one model only."
+    "Every image and every caption is a Gaussian N(μ, diag σ²). A large σ means that many different items fit: a vague "
+    "caption, a picture of common things. It is not the probability of an error. Compare σ only within one model: "
+    "another model has another scale."
 )
-_POINT = "This model gives points: it says nothing of its own uncertainty (`log_var` is None)."
-_PRETRAINED = 'the extra `pretrained` (MiniLM reads the captions): `pip install "halation[pretrained]"`'
+_POINT = "This model gives points, without a measure of uncertainty (`log_var` is None)."
+_PRETRAINED = 'MiniLM reads the captions: `pip install "halation[pretrained]"`.'
 _NEEDS = {
     "words_and_sentence": _PRETRAINED,
     "minilm": _PRETRAINED,
-    "hub": 'the extra `hub` (transformers), and the model named in config.toml: `pip install "halation[hub]"`',
+    "hub": 'The model is built on the transformers model named in config.toml: `pip install "halation[hub]"`.',
 }
+_EXAMPLE = """```python
+import halation
+
+model = halation.load("FOLDER")  # this folder; nothing is downloaded, no code of it is run
+images = model.encode_images(["a.jpg", "b.jpg"])
+texts = model.encode_texts(["two dogs in the snow"])
+scores = model.similarity(images, texts)  # (2, 1), bigger = closer
+```"""
 
 
 def model_card(folder: Path, recipe: Recipe, about: Mapping[str, Any], licence: str, cut: Sequence[str] = ()) -> str:
-    """README.md of an exported run: front matter for the hub, then what people read.
+    """README.md of an exported run: front matter for the hub, then a page for people.
 
-    cut   settings of which only the last name is left, because they named places outside of the folder
+    cut   settings that held a path on this machine, of which only the last name is left
     """
-    spread = _SIGMA if recipe.model.head in ("pcme", "pcmepp") else _POINT
+    uncertainty = _SIGMA if recipe.model.head in ("pcme", "pcmepp") else _POINT
     sections = [
-        ("Use", _use(folder, recipe)),
+        ("Use", _use(recipe)),
         ("Figures", _figures(folder)),
         ("Training", _training(recipe, about, cut)),
-        ("Uncertainty", spread),
+        ("Uncertainty", uncertainty),
         ("Probabilities", _probabilities(folder)),
         ("Intended use", _INTENDED),
         ("Limits", _LIMITS),
         ("Licence", _licence(licence)),
     ]
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections)
-    name = recipe.name or "a run"
+    name = recipe.name or "A run"
     return f"{_front(recipe, licence)}\n# {name}\n\n{_HEADS.get(recipe.model.head, recipe.model.head)}.\n\n{body}\n"
 
 
@@ -63,29 +71,25 @@ def _front(recipe: Recipe, licence: str) -> str:
     )
 
 
-def _use(folder: Path, recipe: Recipe) -> str:
-    needs = [_NEEDS[kind] for kind in (recipe.text.backbone, recipe.image.backbone) if kind in _NEEDS]
-    also = "".join(f"\n\nNeeds {need}." for need in dict.fromkeys(needs))
-    pixels = ""
+def _use(recipe: Recipe) -> str:
+    parts = [_EXAMPLE, "Or in a shell: `halation embed FOLDER PICTURES -o EMBEDDINGS`, then `halation search`."]
+    parts += dict.fromkeys(_NEEDS[kind] for kind in (recipe.text.backbone, recipe.image.backbone) if kind in _NEEDS)
     if recipe.image.backbone == "precomputed":
-        pixels = (
-            f"\n\nImages come as features ({recipe.data.features or 'see config.toml'}), not as pixels; the extra "
-            "`pretrained` computes those of EfficientNet-Lite0 from pictures."
+        features = f" ({recipe.data.features})" if recipe.data.features else ""
+        parts.append(
+            f"The model was trained on stored features{features}, not on pixels. To encode pictures it needs the "
+            "network that computed them: name it in `halation.load(FOLDER, backbone=…)`, unless the features are those "
+            'of EfficientNet-Lite0, which comes with `pip install "halation[pretrained]"`.'
         )
-    return (
-        "```python\nimport halation\n\n"
-        'model = halation.load("this folder")     # nothing is downloaded, nothing is executed\n```\n\n'
-        'or `halation explain FOLDER --image photo.jpg --text "…"`, `halation embed FOLDER PICTURES -o EMBEDDINGS`.'
-        f"{also}{pixels}"
-    )
+    return "\n\n".join(parts)
 
 
 def _figures(folder: Path) -> str:
     path = folder / "report.json"
     if not path.is_file():
-        return "This run was not evaluated."
-    chosen = "On the split it was validated on, by which its best epoch was chosen too: a little kind."
-    return f"{chosen}\n\n{Report.from_json(path).to_markdown().strip()}"
+        return "This model was not evaluated."
+    split = "Measured on the validation split. The best epoch was chosen by it too, so expect slightly less elsewhere."
+    return f"{split}\n\n{Report.from_json(path).to_markdown().strip()}"
 
 
 def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> str:
@@ -103,34 +107,32 @@ def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> s
         else f"no epochs, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",
         "all settings: config.toml",
-        *(f"{key} in config.toml named a place on the machine of training; its last name is left" for key in cut),
+        *(f"{key} in config.toml was a path on the machine of training; only its last name is left" for key in cut),
     ]
     return "\n".join(f"- {line}" for line in lines)
 
 
 def _probabilities(folder: Path) -> str:
     if not (folder / "calibration.json").is_file():
-        return "Scores are no probabilities: this run was not calibrated (`halation calibrate FOLDER --data DATA`)."
+        return "Scores are not probabilities, and this model is not calibrated; `halation calibrate` does that."
     return (
-        "calibration.json turns scores into match probabilities and says when nothing matches. They hold for data like "
-        "those they were fitted on; elsewhere calibrate again."
+        "calibration.json turns scores into match probabilities, and tells when nothing matches. They hold for data "
+        "like those they were fitted on. For other data, calibrate again."
     )
 
 
 _INTENDED = (
-    "Ranking pictures for words and captions for pictures, in collections like those it was trained on; research on "
-    "retrieval where many answers are right."
+    "Ranking pictures for a text and captions for a picture, in collections like the one it was trained on; research "
+    "on retrieval where many answers are right."
 )
 _LIMITS = (
-    "It knows the words and the kinds of pictures of its training captions and nothing else; what people wrote there, "
-    "with their habits and prejudices, it has learnt. It was not made to recognise persons or to decide about them. "
-    "Scores of two models cannot be compared."
+    "The model knows only the words and the kinds of pictures in its training data, and it has learnt the habits and "
+    "prejudices of the people who wrote the captions. It was not made to recognise people or to make decisions about "
+    "them. Do not compare scores of two models."
 )
 
 
 def _licence(licence: str) -> str:
     if licence == "unknown":
-        return (
-            "Not stated. Whoever publishes these weights should say so here, and mind the licence of the training data."
-        )
-    return f"{licence}, for the weights. The training data have a licence of their own."
+        return "Not stated. If you publish these weights, state a licence here, and mind that of the training data."
+    return f"{licence}, for the weights. The training data have their own licence."

@@ -1,4 +1,4 @@
-"""A run as a folder to give away, and back: safetensors, config, vocabulary, model card."""
+"""A run as a folder to give away: weights, config, vocabulary, model card."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import halation
 from halation._errors import InputError
-from halation._files import read_json, write_text
+from halation._files import write_text
 from halation._storage import publish_folder
 from halation.calibration import Calibrators
 from halation.data import Projection
@@ -22,51 +22,41 @@ from halation.training import Recipe, read_recipe, to_toml
 
 __all__ = ["export_run"]
 
-_WEIGHTS, _CONFIG, _VOCABULARY, _CALIBRATION = (
-    "model.safetensors",
-    "config.toml",
-    "vocabulary.json",
-    "calibration.json",
-)
-_COPIED = (_WEIGHTS, _VOCABULARY, Projection.FILE, "report.json")  # copied as they are, where a run has them
-_FACTS = (
-    "recipe",
-    "seed",
-    "data",
-    "feature_dims",
-    "feature_origin",
-    "versions",
-    "state",
-    "best_epoch",
-    "epochs",
-)  # of run.json
+_CALIBRATION = "calibration.json"
+_COPIED = ("model.safetensors", "vocabulary.json", Projection.FILE, "report.json")  # unchanged, if the run has them
+_FACTS = (  # of run.json
+    "recipe", "seed", "data", "feature_dims", "feature_origin", "versions", "state", "best_epoch", "epochs",
+)  # fmt: skip
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
 
 def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, licence: str = "unknown") -> Path:
-    """Write a run as a folder in the form Hugging Face's hub has them; `halation.load` opens it.
+    """Write a run as a folder in the form of Hugging Face's hub, and return the folder; `halation.load` opens it.
 
     model.safetensors   the weights, byte for byte
-    config.toml         the recipe; of places outside of the folder the last name is left, and the card says so
-    config.json         the same for programs, with what a model needs beside it
+    config.toml         the recipe; paths on this machine are cut to their last name, and the card says so
+    config.json         the same for programs, with the widths of the features
     vocabulary.json     the words, numbered
     run.json            seed, versions, epochs
-    README.md           the model card: figures, what σ means, what it is for and what it is not for
-    calibration.json, projection.safetensors, report.json   where the run has them
+    README.md           the model card: how to use the model, its figures, what σ means, what it is for
+    calibration.json, projection.safetensors, report.json   if the run has them
     """
     if not _LICENCE.fullmatch(licence):
-        raise InputError(f"{licence!r} is no licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
+        raise InputError(f"{licence!r} is not a licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
     source = Path(run)
-    load(source)  # an error before anything is written
-    recipe, cut = _without_local_paths(read_recipe(source / _CONFIG))
-    about = read_json(source / "run.json") if (source / "run.json").is_file() else {}
+    load(source)  # raises an error before anything is written
+    recipe, cut = _without_local_paths(read_recipe(source))
+    about = RunFolder(source).read_about()
     facts = {key: about[key] for key in _FACTS if key in about}
+    origin = facts.get("feature_origin")
+    if isinstance(origin, dict) and origin.get("backbone") and _is_local(origin["backbone"]):
+        facts["feature_origin"] = origin | {"backbone": _last_name(origin["backbone"])}  # its weights' sha256 tell it
     with publish_folder(out) as folder:
         for name in _COPIED:
             if (source / name).is_file():
                 shutil.copyfile(source / name, folder / name)
-        write_text(folder / _CONFIG, to_toml(recipe))
-        _write_json(folder / "run.json", facts)
+        write_text(RunFolder(folder).config, to_toml(recipe))
+        _write_json(RunFolder(folder).about, facts)
         _write_json(folder / "config.json", _config(recipe, facts))
         if (source / _CALIBRATION).is_file():
             calibrators = Calibrators.load(source / _CALIBRATION, RunFolder(source).fingerprint())
@@ -76,35 +66,40 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
 
 
 def _without_local_paths(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
-    """The recipe without places outside of the folder, and the settings of which only the last name is left."""
+    """The recipe with paths on this machine cut to their last name, and the settings that were cut."""
     for name, key in ((recipe.image.name, "image.name"), (recipe.text.name, "text.name")):
-        if name and (_is_outside(name) or Path(name).is_dir()):
+        if name and _is_local(name):
             raise InputError(
-                f"{key} is {name}, a folder of this machine, which nobody else has; train with the model's name on the "
-                "hub to export the run"
+                f"{key} is {name}, a folder that only this machine has; to export the run, train it with the model's "
+                "name on the hub"
             )
     features, vectors = recipe.data.features, recipe.text.vectors
-    if _is_outside(features):  # what lies below the data's folder lies there for others too
+    if _is_outside(features):  # a path below the data's folder is the same for others
         features = _last_name(features)
     if vectors != WordVectors.GLOVE:
         vectors = _last_name(vectors)
     cut = (("data.features", recipe.data.features, features), ("text.vectors", recipe.text.vectors, vectors))
-    changed = dataclasses.replace(
+    portable = dataclasses.replace(
         recipe,
         data=dataclasses.replace(recipe.data, features=features),
         text=dataclasses.replace(recipe.text, vectors=vectors),
     )
-    return changed, tuple(key for key, before, after in cut if before != after)
+    return portable, tuple(key for key, before, after in cut if before != after)
+
+
+def _is_local(name: str) -> bool:
+    """Whether a model's name is a folder of this machine."""
+    return _is_outside(name) or Path(name).is_dir()
 
 
 def _is_outside(path: str) -> bool:
-    """Whether a place lies elsewhere than below the folder it is read from, on any system."""
+    """Whether a path leads out of the folder it is relative to, on any system."""
     kinds = PurePosixPath(path), PureWindowsPath(path)
     return path.startswith("~") or any(kind.is_absolute() or kind.drive or ".." in kind.parts for kind in kinds)
 
 
 def _last_name(path: str) -> str:
-    name = PureWindowsPath(path).name  # which reads both kinds of slashes
+    name = PureWindowsPath(path).name  # it reads both kinds of slashes
     return "" if name == ".." else name
 
 

@@ -27,16 +27,16 @@ __all__ = ["OPSET", "TOLERANCE", "export_onnx"]
 
 OPSET = 17
 TOLERANCE = 1e-4
-"""How far a graph may be from the model, in any number it gives."""
+"""How much any number of a graph's outputs may differ from the model's."""
 
-_BATCH, _LENGTH = 2, 5  # of what a graph is traced with; both may be any afterwards
+_BATCH, _LENGTH = 2, 5  # of the inputs a graph is traced with; it takes any afterwards
 
 
 class Graph(NamedTuple):
-    """What is traced, with what, and how its tensors are called; axis 0 is any batch, axis 1 of `long` any length.
+    """A module to trace, with example inputs and the names of its tensors.
 
-    model   the run's own way from the same inputs to the same outputs, which the graph must give: `module`, which is
-            traced, is a copy with other parts
+    model   computes the same outputs from the same inputs with the run's own modules; the graph is compared with it
+    long    inputs whose axis 1 may have any length; axis 0, the batch, always may
     """
 
     module: nn.Module
@@ -55,13 +55,13 @@ def export_onnx(
 ) -> Path:
     """Write image.onnx, text.onnx, preprocess.json and vocabulary.json into the folder `out` (extra `onnx`).
 
-    Each graph gives `mean` and `log_var` (log σ²; −inf where the model gives points), for any batch and any length of
-    text. image.onnx takes pixels, or features where the run learnt from features; then backbone.onnx, which makes them
-    of pixels, is beside it, where it is known what made them (`backbone`, `data` as in `halation.report.explain`).
-    Of a run with a gist the detail is exported: what an index searches. What is left out, and why, stands in
-    preprocess.json under "left_out". A backbone that is named and cannot be exported is an error.
+    Each graph gives `mean` and `log_var` (log σ²; −inf if the model gives points), for any batch and any length of
+    text. image.onnx takes pixels. For a run trained on features it takes features; backbone.onnx beside it computes
+    them from pixels, if it is known which network did (`backbone` and `data` as in `halation.load`). Of a run with a
+    gist, the detail is exported. preprocess.json lists under "left_out" what is missing, and why. If you name a
+    `backbone` and it cannot be exported, that is an error.
 
-    The folder appears when every graph gives what the run's own model gives, within `TOLERANCE`.
+    The folder is published only if every graph agrees with the run's own model within `TOLERANCE`. Returns `out`.
     """
     whole = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
     model = whole.without_gist()
@@ -99,19 +99,21 @@ def _onnxruntime() -> Any:
 
 
 def _check(model: Model) -> str:
-    """The name of the similarity; an InputError says what a graph with a mean and a log-variance cannot be made of."""
+    """The name of the model's similarity; an InputError if the model cannot be exported."""
     network, head = model.network, model.config.model.head
     if not isinstance(network.compare, IndexedSimilarity):
-        what = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
+        by = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
         raise InputError(
-            f"{model.folder} is a {head} model: it compares by {what}, so there is no mean and no variance to "
-            "export; ONNX takes heads of one vector or one Gaussian per item (point, pcme, pcmepp)"
+            f"is a {head} model: it compares by {by}, so there is no mean and no variance to export; ONNX takes heads "
+            "of one vector or one Gaussian per item (point, pcme, pcmepp)",
+            path=model.folder,
         )
     for side, kind in ((network.image, HubImage), (network.text, HubText)):
         if isinstance(side.backbone, kind):
             raise InputError(
-                f"{model.folder} reads through a model of transformers, which brings tools of its own for ONNX "
-                "(optimum); export that with them, and train a head on its features to export the rest here"
+                "is built on a model of transformers, which has its own tools for ONNX (optimum)",
+                path=model.folder,
+                remedy="export that model with them; train a head on its features, and export the head here",
             )
     return network.compare.name
 
@@ -121,8 +123,8 @@ def _image(model: Model) -> Graph:
     on_features = model.images.on_features
     module = ImageSide(side, on_features)
 
-    def expected(taken: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        return mean_and_log_var(model.network.images(Features(taken, cells) if on_features else taken))
+    def expected(pixels: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return mean_and_log_var(model.network.images(Features(pixels, cells) if on_features else pixels))
 
     if not on_features:
         size = _picture_size(side.backbone)
@@ -130,7 +132,7 @@ def _image(model: Model) -> Graph:
     inputs = {"pooled": torch.rand(_BATCH, side.backbone.pooled_dim)}
     if side.backbone.local_dim:
         inputs["cells"] = torch.rand(_BATCH, CELLS, side.backbone.local_dim)
-    fixed = bool(side.backbone.grid)  # a coarser grid is made of a square of known size
+    fixed = bool(side.backbone.grid)  # cells are averaged from a square of known size
     return Graph(module, expected, inputs, ("mean", "log_var"), () if fixed else ("cells",))
 
 
@@ -149,7 +151,7 @@ def _text(model: Model) -> Graph:
 
 
 def _backbone(model: Model) -> dict[str, Graph]:
-    """What makes features of pixels; nothing where the run takes pixels itself; an error where nobody knows it."""
+    """The graph from pixels to features; none if the run takes pixels, an error if the network is not known."""
     if not model.images.on_features:
         return {}
     network = model.images.network
@@ -159,14 +161,14 @@ def _backbone(model: Model) -> dict[str, Graph]:
     module = Backbone(network, model.images.projection, cells)
 
     def expected(pixels: Tensor) -> tuple[Tensor, ...]:
-        return module.seen(network(pixels))  # by the network as it is
+        return module.outputs(network(pixels))
 
     outputs = ("pooled", "cells") if cells else ("pooled",)
     return {"backbone": Graph(module, expected, {"pixels": torch.rand(_BATCH, 3, size, size)}, outputs)}
 
 
 def _picture_size(network: Any) -> int:
-    """The side of a prepared picture, in pixels."""
+    """The height and width of a prepared picture, in pixels."""
     how = how_to_prepare(network)
     return int(how["crop"] or how["resize"][0])
 
@@ -179,8 +181,8 @@ def _width(graph: Graph) -> int:
 def _write(graph: Graph, path: Path) -> None:
     axes = {name: {0: "batch", **({1: "length"} if name in graph.long else {})} for name in graph.inputs}
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tracing: what it warns of, `_compare` looks at
-        # by tracing: torch's newer exporter needs one more package, thirty times as long, and fixes the length of texts
+        warnings.simplefilter("ignore")  # tracing warns of what `_compare` checks
+        # traced: torch's newer exporter needs another package, takes thirty times as long and fixes the length of texts
         torch.onnx.export(
             graph.module,
             tuple(graph.inputs.values()),
@@ -194,7 +196,7 @@ def _write(graph: Graph, path: Path) -> None:
 
 
 def _compare(runtime: Any, graph: Graph, path: Path) -> None:
-    """Run the graph on batches and lengths it was not traced with; an error where it is not what the model gives."""
+    """Run the graph on batches and lengths it was not traced with; an error if it differs from the model."""
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for batch, length in ((1, 1), (3, 9)):
         inputs = {name: _random_input(name, x, batch, length, graph) for name, x in graph.inputs.items()}
@@ -204,12 +206,12 @@ def _compare(runtime: Any, graph: Graph, path: Path) -> None:
         for name, ours, theirs in zip(graph.outputs, expected, given, strict=True):
             if not torch.allclose(ours, torch.from_numpy(theirs), atol=TOLERANCE, rtol=TOLERANCE):
                 raise HalationError(
-                    f"{path.name}: {name} of the graph differs from the model's; nothing was written, please report it"
+                    f"{path.name}: {name} of the graph differs from the model's; nothing was written. Please report it"
                 )
 
 
 def _random_input(name: str, traced: Tensor, batch: int, length: int, graph: Graph) -> Tensor:
-    """Numbers of the same kind for another batch, and another length where it may be any."""
+    """A random input of the same kind as the traced one, for another batch and length."""
     shape = (
         (batch, length if name in graph.long else traced.shape[1], *traced.shape[2:]) if traced.ndim > 1 else (batch,)
     )

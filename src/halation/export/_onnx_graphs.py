@@ -1,4 +1,8 @@
-"""The modules that become ONNX graphs: tensors in, mean and log σ² out, with operations a graph can hold."""
+"""The modules that become ONNX graphs: tensors in, mean and log σ² out.
+
+Training skips padding: it packs sequences and picks out the real words, which a graph of fixed operations cannot do.
+Each dense class here is the twin of a class of `halation.encoders`: it computes padding too, with the same result.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +20,17 @@ from halation.similarity import Gaussian
 
 __all__ = ["CELLS", "Backbone", "ImageSide", "TextSide", "dense", "mean_and_log_var"]
 
-CELLS = 49  # of a picture whose cells are averaged into fewer
+CELLS = 49  # of a picture, if a graph averages them into fewer
 
 
 def dense(module: nn.Module) -> nn.Module:
-    """A copy in evaluation mode in which every part that packs or picks is its dense twin."""
+    """A copy in evaluation mode, with dense twins for all modules that have one."""
     return _with_twins(copy.deepcopy(module)).eval()
 
 
 def _with_twins(module: nn.Module) -> nn.Module:
     if isinstance(module, Precomputed) and not module.grid:
-        return module  # it averages nothing
+        return module  # its cells stay as they are
     for kind, twin in _TWINS.items():
         if isinstance(module, kind):
             replaced: nn.Module = twin(module)
@@ -37,7 +41,7 @@ def _with_twins(module: nn.Module) -> nn.Module:
 
 
 class _PaddedBiGRU(nn.Module):
-    """A bidirectional GRU over padded sequences: the backward one reads each sequence turned round within its length.
+    """A bidirectional GRU over padded sequences: its backward direction reads each sequence reversed within its length.
 
     x (B, L, in), mask (B, L) bool, real positions first → states (B, L, h) of each direction, zero at padding.
     """
@@ -53,11 +57,13 @@ class _PaddedBiGRU(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         positions = torch.arange(x.shape[1]).unsqueeze(0)
-        turned = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - positions, positions).unsqueeze(2)  # (B, L, 1)
+        reversed_order = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - positions, positions).unsqueeze(
+            2
+        )  # (B, L, 1)
         real = mask.unsqueeze(2)
         forwards: Tensor = self.forwards(x)[0]
-        backwards: Tensor = self.backwards(x.gather(1, turned.expand(-1, -1, x.shape[2])))[0]
-        backwards = backwards.gather(1, turned.expand(-1, -1, backwards.shape[2]))
+        backwards: Tensor = self.backwards(x.gather(1, reversed_order.expand(-1, -1, x.shape[2])))[0]
+        backwards = backwards.gather(1, reversed_order.expand(-1, -1, backwards.shape[2]))
         return forwards * real, backwards * real
 
 
@@ -83,7 +89,7 @@ class _BiGRU(nn.Module):
 
 
 class _GeneralisedPool(nn.Module):
-    """`GeneralisedPool`: the weights of the places once for every item, not once for every length."""
+    """`GeneralisedPool`, with the weights of the ranks computed for every item instead of once per length."""
 
     def __init__(self, module: GeneralisedPool) -> None:
         super().__init__()
@@ -110,14 +116,14 @@ class _GeneralisedPool(nn.Module):
 
 
 class _Precomputed(nn.Module):
-    """`Precomputed` with a coarser grid: the averaging as one product, for pictures of `CELLS` cells."""
+    """`Precomputed` with a coarser grid, for pictures of `CELLS` cells: the averaging is one matrix product."""
 
     means: Tensor
 
     def __init__(self, module: Precomputed) -> None:
         super().__init__()
-        each = torch.eye(CELLS).view(1, CELLS, CELLS)  # a picture of one cell after the other
-        self.register_buffer("means", module.average_cells(each)[0])  # (grid², cells)
+        one_hot = torch.eye(CELLS).view(1, CELLS, CELLS)
+        self.register_buffer("means", module.average_cells(one_hot)[0])  # (grid², cells)
 
     def forward(self, features: Features) -> Features:
         assert features.local is not None
@@ -125,7 +131,7 @@ class _Precomputed(nn.Module):
 
 
 class _SmallTransformer(nn.Module):
-    """`SmallTransformer`: padding is computed too, and nobody looks at it."""
+    """`SmallTransformer`, which computes padding too, but never attends to it."""
 
     def __init__(self, module: SmallTransformer) -> None:
         super().__init__()
@@ -142,7 +148,7 @@ class _SmallTransformer(nn.Module):
 
 
 def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
-    """One layer over (B, L, dim)."""
+    """One transformer layer: x (B, L, dim), mask (B, L) → (B, L, dim)."""
     batch, length, dim = x.shape
     qkv = block.qkv(block.norm1(x)).view(batch, length, 3, block.heads, dim // block.heads)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (B, heads, L, dim/heads)
@@ -167,7 +173,7 @@ class ImageSide(nn.Module):
     def __init__(self, encoder: nn.Module, on_features: bool) -> None:
         super().__init__()
         self.encoder, self.on_features = dense(encoder), on_features
-        self.eval()  # all of it: the exporter puts the whole back as it was
+        self.eval()  # the whole module: the exporter restores its mode afterwards
 
     def forward(self, pixels: Tensor, cells: Tensor | None = None) -> tuple[Tensor, Tensor]:
         inputs = Features(pixels, cells) if self.on_features else pixels
@@ -187,9 +193,10 @@ class TextSide(nn.Module):
 
 
 class Backbone(nn.Module):
-    """pixels (B, 3, H, W) → what an image side on features takes: pooled (B, d), and cells (B, cells, d') if asked.
+    """pixels (B, 3, H, W) → features for an image side that takes them: pooled (B, d), and with `cells` (B, cells, d').
 
-    Stored features are rounded (half precision, int8); these are not: a graph and torch would round to different sides.
+    Stored features are rounded to half precision or int8. These are not, because a graph and torch would not always
+    round to the same side.
     """
 
     def __init__(self, network: nn.Module, projection: Projection | None, cells: bool) -> None:
@@ -199,17 +206,17 @@ class Backbone(nn.Module):
         self.eval()
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        return self.seen(self.network(pixels))
+        return self.outputs(self.network(pixels))
 
-    def seen(self, seen: Features) -> tuple[Tensor, ...]:
-        """What a network saw → what the image side takes."""
-        if not self.cells or seen.local is None:
-            return (seen.pooled,)
-        return seen.pooled, seen.local if self.projection is None else self.projection(seen.local)
+    def outputs(self, features: Features) -> tuple[Tensor, ...]:
+        """The features of the network as the tensors that the image side takes."""
+        if not self.cells or features.local is None:
+            return (features.pooled,)
+        return features.pooled, features.local if self.projection is None else self.projection(features.local)
 
 
 def mean_and_log_var(gaussian: Encoded) -> tuple[Tensor, Tensor]:
-    """Mean and log σ². A point has no variance: log 0 = −∞, so that exp gives the 0 it has."""
-    assert isinstance(gaussian, Gaussian)  # others have no mean, and were refused
+    """Mean and log σ². The variance of a point is 0, so its log σ² is −∞."""
+    assert isinstance(gaussian, Gaussian)  # export_onnx refuses other embeddings
     log_var = gaussian.log_var
     return gaussian.mean, torch.full_like(gaussian.mean, -torch.inf) if log_var is None else log_var

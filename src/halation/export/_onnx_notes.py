@@ -26,7 +26,7 @@ _SENTENCE = {
 
 
 def describe(model: Model, files: dict[str, Any], text: Any, similarity: str, opset: int, dim: int) -> dict[str, Any]:
-    """preprocess.json: inputs of each graph, and how to come by them."""
+    """The content of preprocess.json: the inputs of each graph, and how to make them."""
     network = None if model.images.on_features and "backbone" not in files else model.images.network
     text_notes = _how_to_read(text.vocabulary)
     if isinstance(text, WordsAndSentence):
@@ -48,22 +48,25 @@ def describe(model: Model, files: dict[str, Any], text: Any, similarity: str, op
 
 
 def how_to_prepare(network: Any) -> dict[str, Any]:
-    """A picture → pixels (3, H, W): RGB, resized (Pillow's bicubic), cropped in the middle, multiply · value + add."""
+    """How a picture becomes pixels (3, H, W): RGB, resize (Pillow's bicubic), centre crop, multiply · value + add."""
     if isinstance(network, SmallConvNet):
         size = network.size
         return {"resize": [size, size], "short_side": None, "crop": None, "multiply": 1 / 127.5, "add": -1.0}
     if isinstance(network, EfficientNetLite0):
         return {"resize": None, "short_side": 256, "crop": 224, "multiply": 1 / 128, "add": -127 / 128}
     raise InputError(
-        f"{type(network).__name__} is a model of transformers, with a processor of its own; export it with that "
-        "library's tools (optimum), and the head of this run on features of it"
+        f"{type(network).__name__} is a model of transformers, with its own image processor",
+        remedy="export it with that library's tools (optimum); train a head on its features, and export that here",
     )
 
 
 def _how_to_read(vocabulary: Vocabulary) -> dict[str, Any]:
-    """A text → ids: lower-cased words by the pattern, their place in vocabulary.json's "words" plus `first`."""
+    """How a text becomes ids: words by the pattern; the id is the index in vocabulary.json's "words", plus `first`."""
     if vocabulary.tokenizer not in _PATTERNS:
-        raise InputError(f"the tokenizer {vocabulary.tokenizer} is no plain pattern; train with tokenizer words")
+        raise InputError(
+            f"the tokenizer {vocabulary.tokenizer} is not a plain pattern, as ONNX export needs",
+            remedy="train with the tokenizer words",
+        )
     return {
         "pattern": _PATTERNS[vocabulary.tokenizer],
         "lowercase": vocabulary.tokenizer == "words",
@@ -76,21 +79,23 @@ def _how_to_read(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def left_out_of(model: Model) -> dict[str, str]:
-    """Parts of a run that graphs of a mean and a log-variance do not hold → why."""
+    """The parts of a run that the graphs do not hold, and why."""
     left_out = {}
     if model.config.model.gist:
-        left_out["gist"] = "it orders what does not match; the graphs give the detail, which is what an index searches"
+        left_out["gist"] = "it orders what does not match; the graphs give the detail, which an index searches"
     if isinstance(model.network.text.backbone, WordsAndSentence):
         left_out["sentence encoder"] = (
             "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"
         )
     if (model.folder / "calibration.json").is_file():
-        left_out["calibration.json"] = "graphs give Gaussians, no probabilities; a plain export takes it"
+        left_out["calibration.json"] = (
+            "graphs give Gaussians, not probabilities; export the run as a folder to take it along"
+        )
     return left_out
 
 
 def why_no_backbone(model: Model, error: HalationError) -> str:
-    """Why there is no backbone.onnx, without a word about where things lie on this machine."""
+    """Why there is no backbone.onnx, without naming folders of this machine."""
     if model.images.backbone is None:
         return "it is not known which network computed the run's features; name the backbone"
     return error.render(lambda path: "the run" if path == model.folder else path.name)

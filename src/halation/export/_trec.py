@@ -1,4 +1,4 @@
-"""A run's rankings as TREC files."""
+"""The rankings of a run as TREC files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def export_trec(
     depth: int = 1000,
     progress: Progress = silent,
 ) -> list[Path]:
-    """i2t.run, i2t.qrels, t2i.run and t2i.qrels in the folder `out`: a split's rankings and what is relevant in it.
+    """Write i2t.run, i2t.qrels, t2i.run and t2i.qrels into the folder `out`, and return their paths.
 
-    trec_eval, ranx and ir_measures read them. `depth` items of each query go into the run files.
+    The run files hold the rankings of a split, `depth` items per query; the qrels files what is relevant. trec_eval,
+    ranx and ir_measures read them.
     """
     model = run if isinstance(run, Model) else load(run)
     dataset = model.open_dataset(data, split)

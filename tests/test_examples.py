@@ -32,19 +32,19 @@ def test_daa_in_your_own_loop_raises_asp_on_unseen_batches(tmp_path: Path) -> No
 
 
 def test_the_sharper_of_two_models_is_found_better_beyond_chance(tmp_path: Path) -> None:
-    said = run("evaluate_scores.py", tmp_path)
-    assert "ASP(cider)" in said and "ceiling 100" in said
-    line = next(line for line in said.splitlines() if line.startswith("text → image  R@1"))
+    output = run("evaluate_scores.py", tmp_path)
+    assert "ASP(cider)" in output and "ceiling 100" in output
+    line = next(line for line in output.splitlines() if line.startswith("text → image  R@1"))
     low, p = re.search(r"\[([+-][\d.]+),.*?([\d.]+)$", line).groups()  # type: ignore[union-attr]
     assert float(low) > 0 and float(p) < 0.01
 
 
 def test_a_folder_is_trained_on_and_the_vague_caption_is_the_uncertain_one(tmp_path: Path) -> None:
-    said = run("train_on_your_folder.py", tmp_path)
-    assert "240 pictures" in said and "!" not in said.split("epoch")[0]
-    recall = re.search(r"^R@10 +([\d.]+)", said, re.MULTILINE)
+    output = run("train_on_your_folder.py", tmp_path)
+    assert "240 pictures" in output and "!" not in output.split("epoch")[0]
+    recall = re.search(r"^R@10 +([\d.]+)", output, re.MULTILINE)
     assert recall and float(recall[1]) > 80  # chance: 43
-    assert re.search(r"least certain caption: “something \w+”", said)
+    assert re.search(r"least certain caption: “something \w+”", output)
 
 
 def test_a_folder_of_ones_own_is_trained_on_and_left_as_it_was(tmp_path: Path) -> None:
@@ -61,25 +61,25 @@ def test_a_folder_of_ones_own_is_trained_on_and_left_as_it_was(tmp_path: Path) -
 
 
 def test_a_folder_nobody_described_is_searched_by_words_and_by_a_picture(tmp_path: Path) -> None:
-    said = run("search_pictures.py", tmp_path)
-    asked, unknown, like = said.split("“a red zebra”")[0], *said.split("“a red zebra”")[1].split("like ")
+    output = run("search_pictures.py", tmp_path)
+    asked, unknown, like = output.split("“a red zebra”")[0], *output.split("“a red zebra”")[1].split("like ")
     assert len(re.findall(r"red_on_blue", asked)) == 3
     assert "words the model does not know: zebra" in unknown
     assert len(re.findall(r"green_on_white", like)) >= 3
 
 
 def test_probabilities_abstention_and_sets_hold_what_they_promise(tmp_path: Path) -> None:
-    said = run("calibrate_and_abstain.py", tmp_path)
-    gone, there = map(int, re.search(r"said of (\d+) % .* of (\d+) %", said).groups())  # type: ignore[union-attr]
+    output = run("calibrate_and_abstain.py", tmp_path)
+    gone, there = map(int, re.search(r"for (\d+) % .* for (\d+) %", output).groups())  # type: ignore[union-attr]
     assert gone > 60 > 2 * there
-    inside = int(re.search(r"inside (\d+) %", said)[1])  # type: ignore[index]
+    inside = int(re.search(r"inside (\d+) %", output)[1])  # type: ignore[index]
     assert 84 <= inside <= 96
 
 
 def test_a_model_given_away_scores_as_before(tmp_path: Path) -> None:
-    said = run("export_model.py", tmp_path)
-    assert "model.safetensors" in said and "README.md" in said
-    assert "the same, bit for bit" in said and "qrels" in said
+    output = run("export_model.py", tmp_path)
+    assert "model.safetensors" in output and "README.md" in output
+    assert "the same, bit for bit" in output and "qrels" in output
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.name)

@@ -201,10 +201,10 @@ def test_parts_keep_their_mask_and_may_keep_their_vectors() -> None:
         (lambda: PointHead(8, 4, source="attended"), "attention needs local features"),
         (lambda: PCMEHead(8, 0, 4, "gru"), "local_dim is 0"),
         (lambda: PCMEHead(8, 6, 4, "given"), "pooled_dim = dim"),
-        (lambda: PCMEHead(8, 6, 4)(Features(torch.ones(1, 8))), "pooled vector alone"),
+        (lambda: PCMEHead(8, 6, 4)(Features(torch.ones(1, 8))), "only the pooled vector"),
         (lambda: PCMEPPHead(8, 6, 4, "gpa"), "unknown pool"),
         (lambda: PVSEHead(8, 0, 4), "local_dim"),
-        (lambda: PCMEHead(4, 0, 4, "given", "given", log_sigma=-1.0), "spread has none"),
+        (lambda: PCMEHead(4, 0, 4, "given", "given", log_sigma=-1.0), "spread has no linear map"),
     ],
 )
 def test_what_cannot_be_built_is_refused_by_name(call: Any, message: str) -> None:

@@ -214,8 +214,8 @@ def test_sgr_learns_which_caption_belongs_to_which_image() -> None:
             lambda s, i, c: s(i, PartEmbedding(c.local, c.mask & (torch.arange(7) != 2)[:, None])),
             "caption 2 has no word",
         ),
-        (lambda s, i, c: s(PartEmbedding(i.local, torch.zeros(4, 6, dtype=torch.bool)), c), "same regions"),
-        (lambda s, i, c: s(i, PartEmbedding(c.local[:0])), "nothing to score"),
+        (lambda s, i, c: s(PartEmbedding(i.local, torch.zeros(4, 6, dtype=torch.bool)), c), "same number of regions"),
+        (lambda s, i, c: s(i, PartEmbedding(c.local[:0])), "captions are empty"),
         (lambda s, i, c: SGR(8, steps=0), "steps"),
     ],
 )

@@ -1,4 +1,13 @@
-"""From pictures and captions to what can be compared: backbones, heads, scorers, and the models made of them."""
+"""From pictures and captions to embeddings and scores: backbones, heads, scorers, and the model you load.
+
+    model = halation.load("runs/mine")
+    images = model.encode_images(["a.jpg"])
+    texts = model.encode_texts(["two dogs in the snow"])
+    scores = model.similarity(images, texts)    # (n_images, n_texts), bigger = closer
+
+A backbone turns pictures or captions into `Features`, a head turns features into an embedding (a `Gaussian`, several
+points, or parts), an `Encoder` is both, and a `Network` is two encoders and a comparison.
+"""
 
 from __future__ import annotations
 

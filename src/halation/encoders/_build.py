@@ -1,4 +1,4 @@
-"""From a model's config to its network: the one file that maps names to backbones, heads and comparisons."""
+"""From a model's config to its network: the only file that maps names to backbones, heads and similarities."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from halation.encoders._vocabulary import Vocabulary
 __all__ = ["SCORERS", "SIMILARITIES", "build_network", "frozen_backbone"]
 
 SIMILARITIES = ("cosine", "l2", "csd", "wasserstein2")
-"""Comparisons of one embedding per item, which an index can serve."""
+"""Similarities of one embedding per item, which an index can search by."""
 SCORERS = ("sgr", "saf", "sgraf")
-"""Heads whose comparison is a network that looks at both items at once."""
+"""Heads whose similarity is a network that looks at both items at once."""
 
 _READ_WORD_VECTORS = ("pooled_words", "words_and_sentence", "words_gru", "small_transformer")
 
@@ -36,9 +36,9 @@ def build_network(
 ) -> Network:
     """The network a config describes, with weights drawn from `seed`.
 
-    dims      of the precomputed features, pooled and local
-    vectors   word vectors to begin with, instead of those that `text.vectors` names, which are then not read
-    memory    bytes that SGR and SAF may keep from the forward pass for the backward pass
+    dims      widths of the precomputed features, pooled and local
+    vectors   word vectors to start from, instead of those that `text.vectors` names
+    memory    bytes that SGR and SAF may keep between the forward and the backward pass
     """
     if vectors is None and config.text.vectors and config.text.backbone in _READ_WORD_VECTORS:
         known = encoders.WordVectors.read(config.text.vectors, set(vocabulary.words))
@@ -56,7 +56,7 @@ def build_network(
 
 def _precomputed(config: ModelConfig, dims: tuple[int, int]) -> nn.Module:
     if not any(dims):
-        raise InputError("image.backbone is precomputed but there are no features; name them in data.features")
+        raise InputError("image.backbone is precomputed but there are no features; name their folder in data.features")
     return encoders.Precomputed(*dims, grid=config.image.grid)
 
 
@@ -87,7 +87,7 @@ _IMAGES: dict[str, Callable[[ModelConfig, tuple[int, int]], nn.Module]] = {
 
 
 def frozen_backbone(name: str) -> nn.Module:
-    """An image backbone to compute features with: "efficientnet_lite0", or a transformers model's name or folder."""
+    """The frozen image backbone of that name: "efficientnet_lite0", or the name or folder of a transformers model."""
     if name == "efficientnet_lite0":
         return encoders.EfficientNetLite0(trainable=False).eval()
     return encoders.HubImage(name, trainable=False).eval()
@@ -140,8 +140,8 @@ def _point(config: ModelConfig, image: Any, text: Any) -> tuple[nn.Module, nn.Mo
     given = [width[source] for width in widths.values()]
     if not model.dim and given[0] != given[1]:
         raise InputError(
-            f"model.dim 0 keeps the backbones' own vectors, but images have {given[0]} numbers and captions "
-            f"{given[1]}; give model.dim a width"
+            f"model.dim 0 keeps the vectors of the backbones, but images have {given[0]} numbers and captions "
+            f"{given[1]}; set model.dim to a width"
         )
 
     def build(side: Any, width: int, dropout: float) -> encoders.PointHead:
@@ -193,11 +193,11 @@ def _pvse(config: ModelConfig, image: Any, text: Any) -> tuple[nn.Module, nn.Mod
 def _parts(config: ModelConfig, image: Any, text: Any) -> tuple[nn.Module, nn.Module]:
     m = config.model
     if not image.local_dim:
-        raise InputError(f"model.head {m.head} compares cells with words; these image features have no cells")
-    alike = text.local_dim == m.dim
+        raise InputError(f"model.head {m.head} compares cells with words, but the image features have no cells")
+    same_width = text.local_dim == m.dim
     return (
         encoders.PartsHead(image.local_dim, m.dim, m.dropout),
-        encoders.PartsHead(text.local_dim, None if alike else m.dim, m.text_dropout),
+        encoders.PartsHead(text.local_dim, None if same_width else m.dim, m.text_dropout),
     )
 
 

@@ -22,9 +22,9 @@ class CCA:
 
         Cxx = XᵀX/n + λ tr(XᵀX/n)/d · I (and Cyy),   Cxx^−½ Cxy Cyy^−½ = U S Vᵀ,   A = Cxx^−½ U,  B = Cyy^−½ V
 
-    of the centred X (n, dx) and Y (n, dy), row k of both belonging together. The k-th columns of A and B map to two
-    variables that correlate by S_k. `power` weighs each by S_k^power, which lets cosines listen to the dimensions that
-    agree (Gong et al., IJCV 2014, take 4). Scores: `similarity.cosine(cca.images(x), cca.captions(y))`.
+    of the centred X (n, dx) and Y (n, dy), where row k of both belongs together. The k-th columns of A and B map to two
+    variables that correlate by S_k. `power` weights each by S_k^power, so that cosines depend most on the dimensions
+    that agree (Gong et al., IJCV 2014, use 4). Scores: `similarity.cosine(cca.images(x), cca.captions(y))`.
 
     >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
     >>> cca = CCA.fit(x, x @ torch.diag(torch.tensor([1.0, 2.0, 3.0, 4.0])), dim=2)
@@ -40,7 +40,7 @@ class CCA:
 
     @classmethod
     def fit(cls, x: Array, y: Array, dim: int, regularisation: float = 1e-4, power: float = 0.0) -> CCA:
-        """x (n, dx), y (n, dy), row by row; dim ≤ min(dx, dy). The sums are carried in double precision."""
+        """Fit to x (n, dx) and y (n, dy), row k of both a pair; dim ≤ min(dx, dy). Sums are in double precision."""
         images, captions = _matrix(x, "x"), _matrix(y, "y")
         if len(images) != len(captions):
             raise InputError(f"x has {len(images)} rows but y has {len(captions)}; row k of both must belong together")
@@ -100,7 +100,7 @@ def _inverse_root(c: npt.NDArray[np.float64], regularisation: float, name: str) 
     ridge = regularisation * values.mean()
     if values[-1] <= 0:
         raise InputError(f"{name} is the same in every row; there is nothing to correlate")
-    kept = values > 1e-12 * values[-1]  # what does not vary cannot correlate
+    kept = values > 1e-12 * values[-1]  # dimensions that do not vary cannot correlate
     roots = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1) + ridge), 0)
     result: npt.NDArray[np.float64] = (vectors * roots) @ vectors.T
     return result

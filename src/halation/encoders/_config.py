@@ -1,4 +1,4 @@
-"""What a model is built from: the sections of a recipe that say which backbones, heads and comparison it has."""
+"""What a model is built from: the sections of a recipe for its data, backbones, head and similarity."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["DataConfig", "HeadConfig", "ImageConfig", "ModelConfig", "TextConfig
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which parts of the data are used, and how."""
+    """Which features, captions and splits of the data are used."""
 
-    features: str = ""  # below the data's folder, or any path; empty: the pictures themselves
+    features: str = ""  # a folder below the data's, or any path; empty: the pictures
     captions: int = 0  # per image of the training split, the first ones; 0 = all
     train: str = "train"
     dev: str = "dev"
@@ -31,7 +31,7 @@ class ImageConfig:
     backbone: str = "precomputed"  # precomputed, efficientnet_lite0, small_conv, hub
     name: str = ""  # of a hub model, or its folder
     trainable: bool = True
-    local: bool = True  # cells as well as the pooled vector, where the features have both
+    local: bool = True  # use cells as well as the pooled vector, if the features have both
     grid: int = 0  # precomputed cells of a square picture averaged into grid × grid of them; 0 = as they are
     dim: int = number(128, positive=True)  # of small_conv's cells
     size: int = number(64, positive=True)  # of small_conv's pictures, in pixels
@@ -65,28 +65,28 @@ class HeadConfig:
     """Heads and comparison: a recipe's section `[model]`."""
 
     head: str = "point"  # point, pvse, pcme, pcmepp, sgr, saf, sgraf
-    dim: int = 512  # 0 = the point head keeps the backbones' own vectors, as in CLIP: its map begins as the identity
+    dim: int = 512  # 0 = the point head keeps the vectors of the backbones, as in CLIP: its map starts as the identity
     dropout: float = number(0.3, below=1)  # of the image features
     text_dropout: float = number(0.0, below=1)  # of the text features
     source: str = "pooled"  # what the point head reads: pooled, local, both, attended; pcmepp: pooled, local
     heads: int = number(4, positive=True)  # of the point head's attention (source = "attended")
-    members: int = number(1, positive=True)  # point heads that share `dim`, each with a loss of its own
-    text_summary: str = "pooled"  # what pcme and pvse begin with: the pooled vector, or a GRU of the head's own ("gru")
+    members: int = number(1, positive=True)  # point heads that share `dim`, each with its own loss
+    text_summary: str = "pooled"  # the summary in pcme and pvse: the pooled vector, or a GRU over the words ("gru")
     hidden: int = 0  # of pcme's and pvse's attention over cells and words; 0 = half as wide as they are, as published
     k: int = number(2, positive=True)  # embeddings per item (pvse)
     pool: str = "mean"  # of pcmepp's cells: gpo (learnt, as published), mean, max
-    similarity: str = ""  # empty: the head's own (cosine; l2 of the means for pcme; csd for pcmepp)
-    log_sigma: float = number(-3.0, any_sign=True)  # where log σ begins (pcme, pcmepp)
+    similarity: str = ""  # empty: the head's default (point: cosine, pcme: l2 of the means, pcmepp: csd)
+    log_sigma: float = number(-3.0, any_sign=True)  # the initial log σ (pcme, pcmepp)
     sim_dim: int = number(64, positive=True)  # of sgr and saf
     steps: int = number(3, positive=True)  # of sgr's reasoning
     regions: int = 0  # cells of an image, for sgr's and saf's batch norm; 0 = no batch norm
-    gist: int = 0  # dimensions of a second embedding that orders what does not match in detail; 0 = none
+    gist: int = 0  # dimensions of a second embedding that orders items which do not match in detail; 0 = none
     gist_dropout: float = number(0.5, below=1)  # of the features it reads
     gist_temperature: float = number(0.1, positive=True)  # of the soft maximum of detail and gist
     gist_share: float = number(0.05, positive=True, below=1)  # of the pairs, about, are ranked by detail alone
     gist_floor: float = number(
         0.5, below=1
-    )  # the least a gist says: 0 is the detail's median, 1 where it decides alone
+    )  # the smallest gist score: 0 is the detail's median, at 1 the gist alone decides
 
     def __post_init__(self) -> None:
         check_numbers(self, "model")
@@ -94,15 +94,15 @@ class HeadConfig:
             raise InputError("model.dim is 0; it must be above 0")
         if self.members > 1 and self.head != "point":
             raise InputError(
-                f"model.members is {self.members}, but only point heads form a committee, not {self.head}; take 1"
+                f"model.members is {self.members}, but only point heads form a committee, not {self.head}; set it to 1"
             )
         if self.dim % self.members or (self.members > 1 and not self.dim):
             raise InputError(
-                f"model.dim is {self.dim}, which {self.members} members cannot share equally; take a multiple"
+                f"model.dim is {self.dim}, which {self.members} members cannot share equally; set it to a multiple"
             )
 
     def __str__(self) -> str:
-        """Head and dimensions in words.
+        """The head and its dimensions in words.
 
         >>> print(HeadConfig(dim=12, members=3))
         point head, 12 dimensions, a committee of 3
@@ -113,7 +113,7 @@ class HeadConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Everything a model is built from, beside its vocabulary and weights: a recipe without its loss and schedule."""
+    """Everything a model is built from, except its vocabulary and weights: a recipe without its loss and schedule."""
 
     name: str = ""
     data: DataConfig = field(default_factory=DataConfig)

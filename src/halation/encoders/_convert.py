@@ -1,7 +1,7 @@
-"""From the state dicts of published checkpoints to the names of our modules.
+"""Convert the state dicts of published checkpoints to the names of our modules.
 
-Every key is mapped or named as left out on purpose; a missing or an unknown one is an error that lists it. Open a
-checkpoint with `torch.load(path, weights_only=True)`: it must hold tensors, nothing is executed.
+Every key is either mapped or left out on purpose. A missing or unknown key is an error that lists it. Open a checkpoint
+with `torch.load(path, weights_only=True)`, which executes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from halation._errors import InputError, one_of
 __all__ = ["convert_pcme", "convert_pcmepp", "convert_sgraf"]
 
 State = Mapping[str, Tensor]
-Renaming = Mapping[str, str | None]  # a published prefix → ours, None = left out on purpose
+Renaming = Mapping[str, str | None]  # a published prefix → ours; None = left out on purpose
 Converted = dict[str, dict[str, Tensor]]
 
 _ATTENTION = {"w_1.weight": "w1.weight", "w_2.weight": "w2.weight"}
@@ -46,11 +46,11 @@ def _pcme_text() -> dict[str, str]:
 
 
 def convert_pcme(state: State, parts: Sequence[Literal["image", "text"]] = ("image", "text")) -> Converted:
-    """A checkpoint of naver-ai/pcme: "image_head" and "text_head" for `PCMEHead`, "words" (the embedding), "cnn".
+    """Convert a checkpoint of naver-ai/pcme: "image_head" and "text_head" for `PCMEHead`, "words" (embedding), "cnn".
 
     The image head is PCMEHead(d, d, dim), the text head PCMEHead(…, words, dim, "gru", "gru", variant="released"). The
-    CNN's own weights (torchvision's names) come back as they are under "cnn", the loss's two numbers under "loss".
-    `parts` says which encoders the state must hold.
+    weights of the CNN (by torchvision's names) are returned as they are under "cnn", the two numbers of the loss under
+    "loss". `parts` names the encoders that the state must hold.
     """
     expected: dict[str, str] = {}
     for part in parts:
@@ -80,11 +80,11 @@ def _pcmepp_text(scaled: bool) -> dict[str, str]:
 
 
 def convert_pcmepp(state: State) -> Converted:
-    """A checkpoint of naver-ai/pcmepp: "image_head" and "text_head" for `PCMEPPHead`, and both backbones.
+    """Convert a checkpoint of naver-ai/pcmepp: "image_head" and "text_head" for `PCMEPPHead`, and both backbones.
 
     The heads are PCMEPPHead(…, d, dim, "gpo"), with `scale` where the checkpoint has the LayerNorm of the variance.
-    CLIP's weights come back under "image_backbone" and "text_backbone" by OpenAI's names, their extra blocks for the
-    variance among them, the loss's two numbers under "loss". Averaged copies (`swa_*`) are left out on purpose.
+    CLIP's weights are returned under "image_backbone" and "text_backbone" by OpenAI's names, with extra blocks for the
+    variance, the two numbers of the loss under "loss". Averaged copies (`swa_*`) are left out on purpose.
     """
     scaled = any(key.endswith("_std_ln.weight") for key in state)
     expected = {f"img_enc.{k}": v for k, v in _pcmepp_image(scaled).items()}
@@ -124,10 +124,10 @@ def _scorer(state: State) -> dict[str, str]:
 
 
 def convert_sgraf(state: State | Sequence[State], *, strict: bool = True) -> Converted:
-    """A checkpoint of SGRAF or of DAA built on it: "scorer" for `SGR` or `SAF`.
+    """Convert a checkpoint of SGRAF, or of DAA built on it: "scorer" for `SGR` or `SAF`.
 
     `state` is the similarity encoder's state dict, or the published checkpoint's list of three (images, captions,
-    similarities), which gives also "image_head" for `PartsHead(2048, dim)`, "words" (the embedding) and "gru" for
+    similarities), which also gives "image_head" for `PartsHead(2048, dim)`, "words" (the embedding) and "gru" for
     `BiGRU(…, merge="mean")`. `strict=False` allows keys to be missing (gradients have no running means).
     """
     if isinstance(state, Mapping):
@@ -151,8 +151,13 @@ def _renamed(
     *,
     strict: bool = True,
 ) -> Converted:
-    """`expected`: key → "group/our key", all of them present. `free`: patterns of keys that may be there, renamed.
-    `dropped`: patterns of keys left out on purpose. What data parallelism put in front (`module.`) goes."""
+    """The tensors of `state` by group and by our key.
+
+    expected   published key → "group/our key"; all of them must be present
+    free       patterns of keys that may be present → how they are renamed
+    dropped    patterns of keys left out on purpose
+    The prefix `module.`, which data parallelism adds, is removed.
+    """
     state = {key.removeprefix("module."): value for key, value in state.items()}
     result: Converted = {}
     unknown = []
@@ -168,8 +173,8 @@ def _renamed(
     missing = sorted(set(expected) - set(state)) if strict else []
     if missing or unknown:
         raise InputError(
-            f"this is not the {name} state dict we know: {_listed('missing', missing)}{_listed('unknown', unknown)}"
-            "pass the model's own state dict (a checkpoint may hold it under a key such as 'model' or 'state_dict')"
+            f"this is not a known {name} state dict: {_listed('missing', missing)}{_listed('unknown', unknown)}"
+            "pass the state dict of the model (a checkpoint may hold it under a key such as 'model' or 'state_dict')"
         )
     return result
 

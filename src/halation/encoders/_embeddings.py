@@ -1,4 +1,4 @@
-"""What heads return: a `Gaussian`, several points, or parts; and functions that treat all of them alike."""
+"""What heads return: a `Gaussian`, several points, or parts; and functions that work for all of them."""
 
 from __future__ import annotations
 

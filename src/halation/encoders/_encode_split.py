@@ -1,4 +1,4 @@
-"""All images and captions of a split, encoded."""
+"""Open a split as a model reads it, and encode all its images and captions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def open_split(config: ModelConfig, folder: str | os.PathLike[str], split: str) -> Dataset:
-    """A split of the data with the features the config names; a training split with the captions it allows."""
+    """The split of the data, with the features that the config names; of a training split, the captions it allows."""
     dataset = open_dataset(Path(folder), split, features=config.data.features or None)
     if dataset.features is not None and not config.image.local:
         dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
@@ -33,7 +33,7 @@ def open_split(config: ModelConfig, folder: str | os.PathLike[str], split: str) 
 
 
 def loader_for(network: Network, dataset: Dataset) -> Loader:
-    """The dataset as the network's backbones take it."""
+    """A loader that prepares the dataset for the network's backbones."""
     image: Any = network.image.backbone
     text: Any = network.text.backbone
     return Loader(dataset, getattr(image, "preprocess", None), text.tokenize)
@@ -43,7 +43,7 @@ def loader_for(network: Network, dataset: Dataset) -> Loader:
 def encode_split(
     network: Network, loader: Loader, *, batch_size: int = 256, progress: Progress = silent
 ) -> tuple[Encoded, Encoded]:
-    """All images and all captions of a split, in order, in evaluation mode."""
+    """The embeddings of all images and of all captions of a split, in order, computed in evaluation mode."""
     device = next(network.parameters()).device
     image_blocks, caption_blocks = loader.all_images(batch_size), loader.all_captions(batch_size)
     n_images, n_captions = len(loader.dataset), loader.dataset.n_captions

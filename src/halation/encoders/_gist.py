@@ -37,14 +37,14 @@ class Gist(nn.Module):
         x = W dropout(pooled) (+ the mean of the words' own vectors, `words` of them),    x / ‖x‖,    tanh(w·x + b)
 
     The pooled vector comes from the model's backbone and gives no gradient back, and what dropout draws is drawn again
-    by the next who asks: the detail of a model with a gist is the same model as one without. Features and the batch
+    by the next draw: the detail of a model with a gist is the same model as one without. Features and the batch
     they were made of → points (B, dim + 2) whose product, images by captions, is (cos + (bias + bias) / 2) / 2, from −1
     to 1. The bias is how likely an item resembles any other: captions of common words and pictures of common things do.
     """
 
     def __init__(self, in_dim: int, dim: int, dropout: float = 0.0, *, is_image: bool, words: int = 0) -> None:
         super().__init__()
-        self.is_image = is_image  # which of the two places is the own bias, and which waits for the other side's
+        self.is_image = is_image  # it decides in which of the two biases' columns the side's own bias is
         self.dropout = nn.Dropout(dropout)
         self.fc, self.bias = nn.Linear(in_dim, dim), nn.Linear(dim, 1)
         nn.init.xavier_uniform_(self.fc.weight)

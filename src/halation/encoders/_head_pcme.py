@@ -28,7 +28,7 @@ class LinearSummary(nn.Linear):
 
 
 class PooledSummary(nn.Module):
-    """Features → the pooled vector as it is, for a backbone that ends in `dim` numbers."""
+    """Features → the pooled vector as it is, (B, dim), for a backbone whose pooled vector has `dim` numbers."""
 
     def forward(self, features: Features) -> Tensor:
         return features.pooled
@@ -72,16 +72,15 @@ class PCMEHead(nn.Module):
 
         μ = L2(LayerNorm(o + sigmoid(fc(Σ a x)))),    log σ = fc'(Σ a' x) + s
 
-    x are the local vectors, a and a' two attentions over them (padding weighs 0), o the summary, s the spread's own.
+    x are the local vectors, a and a' two attentions over them (padding has weight 0), o the summary, s that of log σ.
     Images: o and s are linear in the pooled vector ("pooled"). Texts: each is a bidirectional GRU over the words
     ("gru"; `variant="released"` reads both its directions at the last word). "given" takes the pooled vector as it is.
-    Any module Features → (B, dim) may stand in. No sigmoid, LayerNorm or L2 touches log σ.
+    You may pass any module Features → (B, dim) instead. log σ goes through no sigmoid, LayerNorm or L2.
 
-    `dropout` leaves channels out, of the pooled vector and of all local ones together.
-
-    `local_dim=0` leaves the attended terms out, μ = L2(LayerNorm(o)) and log σ = s, for backbones that pool.
-    `log_sigma` starts every item near that value (the bias is set to it and the weights of the spread are made ten
-    times smaller); None is the authors' start. Features → Gaussian (B, dim).
+    `dropout` drops channels, of the pooled vector and of all local vectors together.
+    `local_dim=0` leaves out the attended terms: μ = L2(LayerNorm(o)) and log σ = s, for backbones without cells.
+    `log_sigma` starts every item near that value: the bias is set to it, and the weights of log σ are made ten times
+    smaller. None starts as the authors do. Features → Gaussian (B, dim).
 
     >>> PCMEHead(8, 6, 4)(Features(torch.ones(3, 8), torch.ones(3, 5, 6)))
     Gaussian(n=3, d=4)
@@ -124,7 +123,7 @@ class PCMEHead(nn.Module):
         return Gaussian.from_log_std(normalize(self.mean_norm(mean), dim=1), log_std)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in the mean and in the spread, (B, 1, cells) each; empty without local features."""
+        """The weight of each cell in the mean and in the spread, (B, 1, cells) each; empty without local features."""
         if not self.local_dim:
             return {}
         local = local_features(features, "PCMEHead")
@@ -135,7 +134,9 @@ class PCMEHead(nn.Module):
         if not (self.training and self.dropout.p):
             return features
         local = features.local
-        if local is not None:  # a channel in all cells: neighbours would tell what one lacks, at ten times the cost
+        if (
+            local is not None
+        ):  # the same channels in all cells: otherwise neighbours make up for a dropped one, at ten times the cost
             local = local * self.dropout(torch.ones_like(local[:, :1]))
         return Features(self.dropout(features.pooled), local, features.mask)
 
@@ -143,7 +144,9 @@ class PCMEHead(nn.Module):
     def _begin_at(self, log_sigma: float) -> None:
         linears = [m for m in (self.spread, getattr(self, "spread_fc", None)) if isinstance(m, nn.Linear)]
         if not linears:
-            raise InputError("log_sigma sets the bias of a linear map, but the spread has none; set it in your module")
+            raise InputError(
+                "log_sigma sets the bias of a linear map, but the spread has no linear map; set it in your module"
+            )
         for linear in linears:
             linear.weight.mul_(0.1)
             linear.bias.zero_()
@@ -161,8 +164,8 @@ class PVSEHead(nn.Module):
     """K points of length 1 per item, L2(LayerNorm(o + sigmoid(fc(Σ a_k x)))), k = 1 … K.
 
     Song and Soleymani, "Polysemous Visual-Semantic Embedding for Cross-Modal Retrieval", CVPR 2019. o is the summary
-    as in `PCMEHead`, a_k the k-th attention over the local vectors x. The residuals, what attention added, go with the
-    points: the losses `Diversity` and `MMD` want them. Features → Several, points and residuals (B, K, dim).
+    as in `PCMEHead`, a_k the k-th attention over the local vectors x. The residuals, which attention added, are
+    returned too: the losses `Diversity` and `MMD` need them. Features → MultiEmbedding of K points (B, K, dim).
 
     >>> PVSEHead(8, 6, 4, k=2)(Features(torch.ones(3, 8), torch.ones(3, 5, 6))).points.shape
     torch.Size([3, 2, 4])
@@ -200,6 +203,6 @@ class PVSEHead(nn.Module):
         return MultiEmbedding(normalize(points, dim=2), residuals)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in each of the K points, (B, K, cells)."""
+        """The weight of each cell in each of the K points, (B, K, cells)."""
         weights: Tensor = self.attention(local_features(features, "PVSEHead"), features.mask)[1]
         return {"points": weights}

@@ -23,10 +23,10 @@ class PCMEPPHead(nn.Module):
 
         μ = L2(pool(W x)),    log σ² = pool'(W' y)
 
-    x are the local vectors; y too, unless `spread` (Features → Features) makes others of them: the authors give the
-    variance a copy of the backbone's last transformer block. `pool` is the learnt one ("gpo"), "mean" or "max".
-    `scale` ends the log-variance in a LayerNorm of that initial scale (the authors' variant; their default is none).
-    `log_var` is the bias log σ² starts from; the authors' is 0, −ln(dim) makes the total variance 1.
+    x are the local vectors. So are y, unless `spread` (Features → Features) transforms them: the authors give the
+    variance a copy of the backbone's last transformer block. `pool` is learnt ("gpo"), "mean" or "max".
+    `scale` puts a LayerNorm of that initial scale behind the log-variance (a variant of the authors; their default is
+    none). `log_var` is the initial bias of log σ²: the authors use 0; −ln(dim) makes the total variance 1.
     `local_dim=0`: W and W' map the pooled vector. Features → Gaussian (B, dim).
 
     >>> PCMEPPHead(8, 6, 4)(Features(torch.ones(3, 8), torch.ones(3, 5, 6)))
@@ -69,10 +69,10 @@ class PCMEPPHead(nn.Module):
         return Gaussian(normalize(mean, dim=1), self.spread_norm(log_var))
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in the mean and in the log-variance, averaged over the dimensions: (B, 1, cells) each.
+        """The weight of each cell in the mean and in the log-variance, averaged over dimensions: (B, 1, cells) each.
 
-        Pooling by size has no attention of its own: in each dimension a cell has the weight of its place there. Empty
-        where nothing is weighed (`pool="mean"`, or no local features).
+        Pooling by size has no attention: in each dimension a cell has the weight of its rank there. Empty if all cells
+        weigh the same (`pool="mean"`), or without local features.
         """
         if not self.local_dim or self.pool == "mean":
             return {}

@@ -20,11 +20,11 @@ Source = Literal["pooled", "local", "both", "attended"]
 
 
 class PointHead(nn.Module):
-    """One point of length 1 per item, L2(W dropout(x) + b): what VSE++ and InfoNCE train.
+    """One point of length 1 per item, L2(W dropout(x) + b), as VSE++ and InfoNCE train it.
 
-    x is the pooled vector, the mean of the local ones, (`source="both"`) the two side by side, or ("attended") the
-    pooled vector beside `heads` weighted means of the local ones, a_k = softmax_cells(q_k · cell); `in_dim` is its
-    width without those means. Features → points (B, dim).
+    `source` tells what x is: "pooled", the pooled vector; "local", the mean of the local vectors; "both", these two
+    concatenated; "attended", the pooled vector and `heads` weighted means of the local ones, a_k = softmax_cells(q_k ·
+    cell). `in_dim` is the width of x without the weighted means. Features → points (B, dim).
 
     >>> PointHead(8, 4)(Features(torch.ones(3, 8)))
     Gaussian(n=3, d=4, points)
@@ -62,11 +62,11 @@ class PointHead(nn.Module):
         self.fc.bias.copy_(-mean @ matrix)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in each of the means, (B, heads, cells); empty where nothing attends."""
+        """The weight of each cell in each of the means, (B, heads, cells); empty without attention."""
         return {"means": self._weights(features)} if self.source == "attended" else {}
 
     def inputs(self, features: Features) -> Tensor:
-        """x, which the linear map reads, (B, width)."""
+        """x, the input of the linear map, (B, width)."""
         if self.source == "pooled":
             return features.pooled
         if self.source == "attended":
@@ -85,13 +85,13 @@ class PointHead(nn.Module):
 
 
 class Committee(nn.Module):
-    """m point heads that see the same features, each with weights and dropout of its own.
+    """m point heads on the same features, each with its own weights and dropout.
 
         x = [x₁, …, x_m] / √m,    so that x · y = mean_k x_k · y_k
 
-    An ensemble (Hansen and Salamon, PAMI 1990) that an index stores as one point: what one member mistakes the others
-    outvote. That takes members who learnt apart: give each its own loss (`training.ByMember`, which a recipe with
-    `model.members` does), not the joint one. `make` gives a new head. Features → points (B, m·dim).
+    An ensemble (Hansen and Salamon, PAMI 1990) that an index stores as one point: if one member is wrong, the others
+    outvote it. For that, members must learn separately: give each its own loss (`training.ByMember`; a recipe with
+    `model.members` does), not a joint one. `make` returns a new head. Features → points (B, m·dim).
 
     >>> Committee(lambda: PointHead(8, 4), members=3)(Features(torch.ones(2, 8)))
     Gaussian(n=2, d=12, points)
@@ -108,7 +108,7 @@ class Committee(nn.Module):
         return Gaussian.point(torch.cat(points, dim=1) / len(points) ** 0.5)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """What each cell weighs in the means of all members, one after the other; empty where nothing attends."""
+        """The weight of each cell in the means of all members, (B, members·heads, cells); empty without attention."""
         each = [member.attentions(features) for member in self.members if isinstance(member, PointHead)]
         return {name: torch.cat([weights[name] for weights in each], dim=1) for name in each[0]}
 

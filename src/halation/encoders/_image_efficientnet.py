@@ -30,8 +30,8 @@ class EfficientNetLite0(Freezable):
     """EfficientNet-Lite0 (Tan and Le, ICML 2019; the Lite form has ReLU6 and no squeeze-and-excitation).
 
     images (B, 3, 224, 224) → local (B, 49, 1280), row by row, pooled (B, 1280) their mean. `weights="imagenet"` or
-    None to begin from nothing. `trainable=False` keeps the network as it is. Pretrained, its batch normalisation
-    always uses ImageNet's statistics, so an item's features do not depend on its batch.
+    None for random weights. `trainable=False` freezes the network. If pretrained, its batch normalisation always uses
+    ImageNet's statistics, so the features of an image do not depend on its batch.
     """
 
     name = "efficientnet_lite0"
@@ -68,7 +68,7 @@ class EfficientNetLite0(Freezable):
         return (torch.from_numpy(np.array(image, dtype=np.float32)).permute(2, 0, 1) - 127) / 128
 
     def view(self, width: int, height: int) -> tuple[float, float, float, float]:
-        """The part of a picture of this size that is looked at (left, top, right, bottom): a square in the middle.
+        """The part of a picture of this size that the model sees (left, top, right, bottom): a square in the middle.
 
         >>> EfficientNetLite0(None).view(512, 256)
         (144.0, 16.0, 368.0, 240.0)
@@ -87,7 +87,7 @@ class EfficientNetLite0(Freezable):
             return Features(local.mean(1), local)
 
     def train(self, mode: bool = True) -> EfficientNetLite0:
-        """As any module, but pretrained statistics stay."""
+        """As for any module, but pretrained statistics stay."""
         super().train(mode)
         if self._pretrained:
             for module in self.modules():
@@ -96,7 +96,7 @@ class EfficientNetLite0(Freezable):
         return self
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return [self.stem, *self.blocks, self.head]
 
     def _load_imagenet(self) -> None:
@@ -129,7 +129,7 @@ class _Conv(nn.Module):
 
 
 class _Block(nn.Module):
-    """Expand, filter each channel, project; with a bypass where the shape stays."""
+    """Expand, filter each channel, project; with a residual connection if the shape stays."""
 
     def __init__(self, ins: int, outs: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()

@@ -22,24 +22,25 @@ from halation.encoders._pretrained import (
 
 __all__ = ["HubImage"]
 
-_TOWERS = {  # of models of images and text, the part that sees images
+_TOWERS = {  # the image tower of models of images and text
     "clip": "CLIPVisionModelWithProjection",
     "clip_vision_model": "CLIPVisionModelWithProjection",
     "siglip": "SiglipVisionModel",
     "siglip_vision_model": "SiglipVisionModel",
 }
-_PREPROCESSING = (  # what an image processor does to pixels
+_PREPROCESSING = (  # settings of an image processor that change pixels
     "do_resize", "size", "resample", "do_center_crop", "crop_size", "do_rescale", "rescale_factor", "do_normalize",
     "image_mean", "image_std",
 )  # fmt: skip
 
 
 class HubImage(Freezable):
-    """An image model of transformers: CLIP's or SigLIP's image tower, DINOv2, ViT, ResNet and their like.
+    """An image model of transformers: CLIP's or SigLIP's image tower, DINOv2, ViT, ResNet and others.
 
     `source` is a name on the Hugging Face hub or a folder. local (B, cells, d) = patch tokens without the class and
-    register tokens, or the cells of a feature map, row by row; pooled = the model's own (CLIP: the projected embedding
-    that is compared with text; ViT: the class token; ResNet: the mean). `trainable=False` keeps the model as it is.
+    register tokens, or the cells of a feature map, row by row; pooled = the pooled output of the model (CLIP: the
+    projected embedding that is compared with text; ViT: the class token; ResNet: the mean). `trainable=False`
+    freezes the model.
     """
 
     def __init__(self, source: str | os.PathLike[str], *, trainable: bool = True) -> None:
@@ -59,18 +60,18 @@ class HubImage(Freezable):
         self.local_dim = int(widths[-1] if widths else inner.hidden_size)
         self.pooled_dim = int(inner.projection_dim) if kind.startswith("clip") else self.local_dim
         for name, parameter in self.model.named_parameters():
-            if name.endswith("mask_token"):  # serves pretraining only; it would never get a gradient
+            if name.endswith("mask_token"):  # only used in pretraining: it never gets a gradient
                 parameter.requires_grad_(False)
         if not trainable:
             self.freeze()
 
     def preprocess(self, image: Image.Image) -> Tensor:
-        """A picture → (3, H, W), as the model's own processor prepares it."""
+        """A picture → (3, H, W), as the model's processor prepares it."""
         pixels: Tensor = self._processor(image.convert("RGB"), return_tensors="pt")["pixel_values"]
         return pixels[0]
 
     def view(self, width: int, height: int) -> tuple[float, float, float, float]:
-        """The part of a picture of this size that is looked at (left, top, right, bottom)."""
+        """The part of a picture of this size that the model sees (left, top, right, bottom)."""
         size, crop = (dict(getattr(self._processor, name, None) or {}) for name in ("size", "crop_size"))
         short = size.get("shortest_edge")
         if not short or not crop or not getattr(self._processor, "do_center_crop", False):
@@ -96,11 +97,11 @@ class HubImage(Freezable):
             return Features(pooled.flatten(1), local)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return layers_in_order(self.model)
 
     def _special_tokens(self, tokens: Tensor, images: Tensor) -> int:
-        """How many class and register tokens stand before the patches."""
+        """The number of class and register tokens before the patches."""
         if not isinstance(self._patch, int):
             return 0
         special = tokens.shape[1] - (images.shape[2] // self._patch) * (images.shape[3] // self._patch)

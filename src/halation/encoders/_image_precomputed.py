@@ -1,4 +1,4 @@
-"""Image features somebody has computed before: nothing to learn here, everything in the head."""
+"""A backbone for image features that were computed before: it has no weights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Precomputed"]
 
 
 class Precomputed(nn.Module):
-    """Takes features as the dataset loaded them and gives them in float32.
+    """Stored features in float32, checked for their widths.
 
     pooled (B, pooled_dim), local (B, cells, local_dim) or None with local_dim 0. `grid`: the cells of a square picture
-    averaged into grid × grid of them; 0 leaves them as they are.
+    averaged into grid × grid cells; 0 leaves them as they are.
 
     >>> Precomputed(4)(Features(torch.zeros(2, 4, dtype=torch.float16))).pooled.dtype
     torch.float32
@@ -29,7 +29,7 @@ class Precomputed(nn.Module):
         self.pooled_dim, self.local_dim, self.grid = pooled_dim, local_dim, grid
 
     def forward(self, features: Features) -> Features:
-        """The same features in float32, checked for their widths."""
+        """The same features in float32."""
         pooled, local, mask = features
         if pooled.shape[-1] != self.pooled_dim:
             raise InputError(f"the features have {pooled.shape[-1]} dimensions, the model expects {self.pooled_dim}")
@@ -54,7 +54,7 @@ class Precomputed(nn.Module):
         return adaptive_avg_pool2d(picture, self.grid).flatten(2).transpose(1, 2)
 
     def layers(self) -> list[nn.Module]:
-        """None: nothing learns."""
+        """No layers: nothing learns."""
         return []
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""A small convolutional network that learns simple pictures from nothing in a minute on a CPU."""
+"""A small convolutional network that learns simple pictures from scratch, in a minute on a CPU."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STRIDE = 8  # pixels to a cell
 class SmallConvNet(nn.Module):
     """Pixels → cells of 8 × 8 pixels: strided convolutions, residual blocks, a 1 × 1 convolution to `dim`.
 
-    stem "coarse": two convolutions, of stride 4 and 2: quick, and enough for colours and places.
-    stem "fine": three of stride 2 and a residual block between: sees small shapes, at half as much time again.
+    stem "coarse": two convolutions, of stride 4 and 2; fast, and enough for colours and positions.
+    stem "fine": three convolutions of stride 2 and a residual block; it sees small shapes and takes 1.5 × the time.
 
     images (B, 3, size, size) → local (B, (size/8)², dim), row by row, and pooled (B, 2·dim), the cells' maximum and
-    mean side by side; `pooling="mean"` gives the mean alone (B, dim), which dilutes a small thing in a large picture
-    and learns shapes several times slower. Group normalisation, so an item's features do not depend on its batch.
+    mean concatenated. `pooling="mean"` gives only the mean (B, dim), which dilutes a small object in a large picture
+    and learns shapes several times slower. Normalisation is by group, so features do not depend on the batch.
 
     >>> SmallConvNet(dim=32)(torch.zeros(2, 3, 64, 64)).local.shape
     torch.Size([2, 64, 32])
@@ -64,7 +64,7 @@ class SmallConvNet(nn.Module):
         return pixels.permute(2, 0, 1) / 127.5 - 1
 
     def view(self, width: int, height: int) -> tuple[float, float, float, float]:
-        """The part of a picture of this size that is looked at (left, top, right, bottom): all of it."""
+        """The part of a picture of this size that the model sees (left, top, right, bottom): all of it."""
         return 0.0, 0.0, float(width), float(height)
 
     def forward(self, images: Tensor) -> Features:
@@ -77,7 +77,7 @@ class SmallConvNet(nn.Module):
         return Features(mean if self.pooling == "mean" else torch.cat([local.amax(1), mean], dim=1), local)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return [self.stem, *self.blocks, self.out]
 
 

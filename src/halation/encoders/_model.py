@@ -35,16 +35,16 @@ __all__ = ["Model", "load"]
 Picture = str | os.PathLike[str] | Image.Image
 
 _WORD_TABLE = "table.embedding.weight"
-_DECODERS = 4  # threads that decode pictures while the network looks at the batch before
+_DECODERS = 4  # threads that decode pictures
 
 
 class Model:
     """A trained model: pictures and texts in, embeddings and scores out. Load one with `halation.load`.
 
     folder     the run's folder, or the folder that `halation export` wrote
-    config     what the model is built from: backbones, head, comparison
+    config     what the model is built from: backbones, head, similarity
     network    the torch module, in evaluation mode, on this process's device
-    learnt     scales, shifts and temperatures as training left them, by loss term; empty where a run kept none
+    learnt     scales, shifts and temperatures that training left, by loss term; empty for a run that kept none
     images, texts   how pictures and texts are read: preprocessing, tokens, known words
 
     Several threads may use one model.
@@ -108,7 +108,7 @@ class Model:
         return self.network.all_scores(_moved(images, device), _moved(texts, device))
 
     def encode_dataset(self, dataset: Dataset, *, progress: Progress = silent) -> tuple[Encoded, Encoded]:
-        """All images and all captions of a split, in order."""
+        """The embeddings of all images and of all captions of a split, in order."""
         return encode_split(self.network, loader_for(self.network, dataset), progress=progress)
 
     def scores(self, dataset: Dataset, *, progress: Progress = silent) -> FloatArray:
@@ -118,10 +118,10 @@ class Model:
         return scores
 
     def open_dataset(self, folder: str | os.PathLike[str], split: str) -> Dataset:
-        """A split of data, with the features this model reads.
+        """A split of a dataset, with the features this model reads.
 
-        Stored features that were made in another way than those of training are refused: their numbers mean something
-        else.
+        Stored features that were made in another way than those of training are refused, because their numbers mean
+        something else.
         """
         dataset = open_split(self.config, folder, split)
         if dataset.features is not None:
@@ -142,7 +142,7 @@ class Model:
         return self.images.preprocess(picture)
 
     def without_gist(self) -> Model:
-        """The same model without its gist, where it has one: what an index stores and searches."""
+        """The same model without its gist, if it has one: an index stores and searches the detail."""
         network = without_gist(self.network)
         if network is self.network:
             return self
@@ -164,7 +164,7 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells this model from every other: sha256 of its config, vocabulary and weights."""
+        """The sha256 of its config, vocabulary and weights, which tells this model from every other."""
         return RunFolder(self.folder).fingerprint()
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class Model:
         return _on_cpu(self.network.images(self.images.read(batch)))
 
     def _image_batches(self, images: Any, size: int) -> Iterator[tuple[int, Tensor | Features]]:
-        """(how many images there are, the next batch as the backbone takes it)."""
+        """Pairs of the number of images and the next batch, in the form the backbone takes."""
         if isinstance(images, Features):
             total = len(images.pooled)
             for start in range(0, total, size):
@@ -211,12 +211,12 @@ def load(
     backbone: str | None = None,
     data: str | os.PathLike[str] | None = None,
 ) -> Model:
-    """The model in a run's folder, in a folder that `halation export` wrote, or of the package, by its name.
+    """The model in a run's folder, in a folder that `halation export` wrote, or of the package by its name.
 
-    Nothing is downloaded and nothing is executed.
+    Nothing is downloaded, and no code of the folder is run.
 
     backbone   the network that computed the features, for a model trained on features whose name does not tell
-    data       the data's folder, for a model on features whose cells were made smaller and that does not keep how
+    data       the dataset's folder, for a model on projected features whose run does not hold the projection
     """
     run = RunFolder(_model_folder(source))
     folder, weights = run.path, run.weights
@@ -255,7 +255,7 @@ def _packaged_models() -> Path:
 
 
 def _word_vectors(tensors: dict[str, Tensor], rows: int) -> Tensor | None:
-    """The table of words among a model's weights: the file it began from need not be on this machine any more."""
+    """The word vectors among a model's weights, so that the file they came from is not needed again."""
     table = next((value for name, value in tensors.items() if name.endswith(_WORD_TABLE)), None)
     return table if table is not None and table.ndim == 2 and len(table) == rows else None
 
@@ -267,7 +267,7 @@ def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
     if wrong:
         first = wrong[0]
         raise InputError(
-            f"is of another model: {len(wrong)} tensors differ from what config.toml beside it describes, "
+            f"is of another model: {len(wrong)} tensors differ from those that config.toml beside it describes, "
             f"the first {first}: {given.get(first, 'missing')} instead of {wanted.get(first, 'none')}",
             path=path,
         )

@@ -1,4 +1,4 @@
-"""Two encoders and a way to compare what they give: the network inside every model."""
+"""The network inside every model: two encoders, and a similarity that compares their embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halation.encoders._embeddings import Encoded, MultiEmbedding, count, select
 __all__ = ["Compare", "Encoder", "Network", "best_cosine", "current_device"]
 
 Compare = Callable[[Any, Any], Tensor]
-"""(images, captions), as their heads give them → scores (n_images, n_captions), bigger = closer."""
+"""(encoded images, encoded captions) → scores (n_images, n_captions), bigger = closer."""
 
 
 class Encoder(nn.Module):
@@ -28,16 +28,16 @@ class Encoder(nn.Module):
         self.backbone, self.head = backbone, head
 
     def forward(self, batch: Any) -> Encoded:
-        """A batch as the backbone takes it."""
+        """The embeddings of a batch, in the form the backbone takes."""
         encoded: Encoded = self.head(self.backbone(batch))
         return encoded
 
 
 class Network(nn.Module):
-    """Images and captions to what can be compared, and the comparison.
+    """An image encoder, a text encoder, and the comparison of their embeddings.
 
     `compare` is a similarity of `halation.similarity`, `best_cosine` for K embeddings per item, or a scorer with
-    weights of its own (SGR, SAF).
+    its own weights (SGR, SAF).
     """
 
     def __init__(self, image: nn.Module, text: nn.Module, compare: Compare) -> None:
@@ -46,12 +46,12 @@ class Network(nn.Module):
         self.compare = compare
 
     def images(self, batch: Any) -> Encoded:
-        """Pictures, or their features, as the image backbone takes them."""
+        """The embeddings of pictures or features, in the form the image backbone takes."""
         encoded: Encoded = self.image(batch)
         return encoded
 
     def captions(self, batch: Any) -> Encoded:
-        """`Tokens` of captions."""
+        """The embeddings of captions, given as `Tokens`."""
         encoded: Encoded = self.text(batch)
         return encoded
 

@@ -1,4 +1,4 @@
-"""Pooling of cells and words: means, attention and sorted values, none of which padding enters."""
+"""Pooling of cells and words: means, attention, sorted values. Padding never counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["AttentionPool", "GeneralisedPool", "local_features", "masked_mean", 
 
 
 def unit(x: Tensor, eps: float = 1e-8) -> Tensor:
-    """x / (‖x‖ + ε) over the last dimension, as SGRAF divides; its gradient at 0 is finite.
+    """x / (‖x‖ + ε) over the last dimension, as in SGRAF; its gradient at 0 is finite.
 
     >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -26,7 +26,7 @@ def unit(x: Tensor, eps: float = 1e-8) -> Tensor:
 
 
 def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
-    """The mean over the real cells: x (B, cells, d), mask (B, cells) bool or None = all; (B, d).
+    """The mean over the real cells: x (B, cells, d), mask (B, cells) bool, or None if all are real → (B, d).
 
     >>> masked_mean(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]]))
     tensor([[2.]])
@@ -37,12 +37,12 @@ def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.masked_fill(~real, 0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
-def local_features(features: Features, who: str) -> Tensor:
-    """The local features, or an error that says who needs them."""
+def local_features(features: Features, needed_by: str) -> Tensor:
+    """The local features, or an error that names the module that needs them."""
     if features.local is None:
         raise InputError(
-            f"{who} looks at cells or words, but the backbone gave the pooled vector alone; "
-            "take a backbone with local features, or build the head with local_dim=0 where it allows that"
+            f"{needed_by} needs cells or words, but the backbone gave only the pooled vector; "
+            "use a backbone with local features, or build the head with local_dim=0 if it allows that"
         )
     return features.local
 
@@ -51,7 +51,7 @@ class AttentionPool(nn.Module):
     """K weighted means over cells or words, a = softmax_cells(w₂ tanh(w₁ x)), without biases.
 
     Lin et al., "A Structured Self-attentive Sentence Embedding", ICLR 2017, as PVSE and PCME use it.
-    x (B, cells, in_dim), mask (B, cells) bool → means (B, K, in_dim) and weights (B, K, cells); padding weighs 0.
+    x (B, cells, in_dim), mask (B, cells) bool → means (B, K, in_dim) and weights (B, K, cells); padding has weight 0.
 
     >>> means, weights = AttentionPool(4, heads=3)(torch.ones(2, 5, 4))
     >>> means.shape, weights.shape
@@ -75,12 +75,12 @@ class AttentionPool(nn.Module):
 
 
 class GeneralisedPool(nn.Module):
-    """Sort the cells of each dimension by size and weigh the places: Σ_p w_p(n) · (p-th largest of n).
+    """Sort the cells of each dimension by size and weight their ranks: Σ_p w_p(n) · (p-th largest of n).
 
-    Chen et al., "Learning the Best Pooling Strategy for Visual Semantic Embedding", CVPR 2021. The weights depend on
-    the place p and on the number of cells n only: a small bidirectional GRU reads sinusoids of the places, its two
-    directions are averaged, mapped to a number and divided by 0.1, softmax over the n places. They are computed once
-    for every n that occurs. x (B, cells, d), mask (B, cells) bool → (B, d).
+    Chen et al., "Learning the Best Pooling Strategy for Visual Semantic Embedding", CVPR 2021. The weights depend only
+    on the rank p and the number of cells n: a small bidirectional GRU reads sinusoids of the ranks; its two directions
+    are averaged, mapped to a number and divided by 0.1; then softmax over the n ranks. They are computed once for
+    every n that occurs. x (B, cells, d), mask (B, cells) bool → (B, d).
 
     >>> GeneralisedPool()(torch.ones(2, 5, 3)).shape
     torch.Size([2, 3])
@@ -99,12 +99,12 @@ class GeneralisedPool(nn.Module):
         return (descending @ weights.to(descending.dtype).unsqueeze(2)).squeeze(2)
 
     def cell_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What each cell weighs in each dimension, (B, d, cells): forward is Σ_cells shares · x."""
+        """The weight w of each cell in each dimension, (B, d, cells): forward is Σ_cells w · x."""
         weights, descending, order = self._sorted(x, mask)
         return torch.zeros_like(descending).scatter(2, order, weights.to(descending).unsqueeze(1).expand_as(descending))
 
     def _sorted(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights of the places (1 or B, cells), the cells of each dimension, largest first, and which they are."""
+        """Weights of the ranks (1 or B, cells); the values of each dimension, largest first; and their cells."""
         cells = x.shape[1]
         if mask is None:
             weights = self._weights(torch.tensor([cells]), cells)

@@ -26,15 +26,15 @@ __all__ = [
     "packaged_file",
 ]
 
-_UNPOOLED = ("vit", "deit")  # most of their checkpoints have no pooler; the class token is what they are trained for
+_UNPOOLED = ("vit", "deit")  # most of their checkpoints have no pooler: they are trained for the class token
 
 
 def import_transformers(what: str, extra: str = "hub") -> Any:
-    """The transformers library; a torchvision that breaks it gets a message of its own."""
+    """The transformers library; if a broken torchvision keeps it from loading, an error that tells so."""
     if find_spec("torchvision") is not None:
         try:
             import_module("torchvision")
-        except Exception as error:  # missing operators, missing CUDA libraries: any kind
+        except Exception as error:  # of any kind: missing operators, missing CUDA libraries
             raise InputError(
                 f"torchvision is installed but does not work with this torch ({error}), and breaks transformers; "
                 "halation does not need it: pip uninstall torchvision"
@@ -46,20 +46,20 @@ def import_transformers(what: str, extra: str = "hub") -> Any:
 
 
 def load_options(source: str | os.PathLike[str]) -> dict[str, Any]:
-    """How to load: no code of the repository runs, a folder never asks the network."""
+    """Options for loading: no code of the repository runs, and a folder is never looked up on the network."""
     return {"local_files_only": Path(source).is_dir(), "trust_remote_code": False}
 
 
 def load_model(
     library: Any, source: str | os.PathLike[str], part: Literal["text", "vision"], towers: Mapping[str, str]
 ) -> tuple[Any, str]:
-    """The model, or of a model of images and text the tower that is wanted, and its kind; nothing is unpickled."""
+    """The model and its kind; of a model of images and text, only the tower for `part`. Nothing is unpickled."""
     options = load_options(source)
     read = library.AutoConfig.from_pretrained
     config = load_quietly(library, source, "the configuration", lambda: read(source, **options))
     kind = str(config.model_type)
     if kind not in towers and getattr(config, f"{part}_config", None) is not None:
-        raise InputError(f"{source} is a {kind!r} model of several modalities; those known here: clip, siglip")
+        raise InputError(f"{source} is a {kind!r} model of several modalities; halation knows clip and siglip")
     if kind == "clip":  # many checkpoints have the right width of the projection only at the top
         options["config"] = getattr(config, f"{part}_config")
         options["config"].projection_dim = config.projection_dim
@@ -72,7 +72,7 @@ def load_model(
 
 
 def load_quietly(library: Any, source: str | os.PathLike[str], what: str, load: Callable[[], Any]) -> Any:
-    """`load()`, without transformers' progress bars, its errors as one of ours that names the model."""
+    """The result of `load()`, without progress bars; its errors become an InputError that names the model."""
     log = library.utils.logging
     bars, level = log.is_progress_bar_enabled(), log.get_verbosity()
     log.disable_progress_bar()
@@ -92,18 +92,18 @@ def load_quietly(library: Any, source: str | os.PathLike[str], what: str, load: 
 
 
 def layers_in_order(model: nn.Module) -> list[nn.Module]:
-    """What stands before the longest list of blocks, each block, and what stands after it."""
+    """The layers of a model: those before its longest list of blocks, each block, and those after."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module)]
     if not lists:
         return [model]
     blocks = max(lists, key=len)
     inside = {id(parameter) for parameter in blocks.parameters()}
-    before, after, seen = nn.ParameterList(), nn.ParameterList(), False
+    before, after, past_blocks = nn.ParameterList(), nn.ParameterList(), False
     for parameter in model.parameters():
         if id(parameter) in inside:
-            seen = True
+            past_blocks = True
         else:
-            (after if seen else before).append(parameter)
+            (after if past_blocks else before).append(parameter)
     return [before, *blocks, after]
 
 
@@ -111,28 +111,28 @@ Self = TypeVar("Self", bound="Freezable")
 
 
 class Freezable(nn.Module):
-    """A module that with `trainable=False` has no gradients and stays in evaluation mode whatever `train` says."""
+    """A module that can be frozen: then it has no gradients and stays in evaluation mode, also after `train()`."""
 
     trainable: bool = True
 
     def freeze(self) -> None:
-        """From now on nothing here learns."""
+        """Freeze all weights."""
         self.trainable = False
         self.requires_grad_(False)
         self.eval()
 
     def train(self: Self, mode: bool = True) -> Self:
-        """As any module, but a frozen one stays as it is."""
+        """As for any module, but a frozen one stays in evaluation mode."""
         super().train(mode and self.trainable)
         return self
 
     def gradients(self) -> torch.set_grad_enabled:
-        """A context for `forward`: gradients only where something learns."""
+        """A context for `forward`: gradients are computed only if the module learns."""
         return torch.set_grad_enabled(self.trainable and torch.is_grad_enabled())
 
 
 def packaged_file(package: str, name: str, sha256: str, what: str) -> Path:
-    """The file `name` inside `package`, whose content is the published one; `what` needs it, for the message."""
+    """The path of the file `name` in an installed package, its sha256 checked; `what` needs it, for the errors."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtra(what, "pretrained")
@@ -140,9 +140,9 @@ def packaged_file(package: str, name: str, sha256: str, what: str) -> Path:
     if not path.is_file():
         raise InputError(f"does not exist; reinstall the package {package}", path=path)
     with path.open("rb") as file:
-        found = hashlib.new("sha256")
+        digest = hashlib.sha256()
         while block := file.read(1 << 20):
-            found.update(block)
-    if found.hexdigest() != sha256:
+            digest.update(block)
+    if digest.hexdigest() != sha256:
         raise InputError(f"is not the published file (its sha256 differs); reinstall the package {package}", path=path)
     return path

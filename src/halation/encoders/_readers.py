@@ -1,4 +1,4 @@
-"""From pictures and texts to what a model's encoders take."""
+"""Readers turn pictures and texts into the inputs of a model's encoders."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from halation.encoders._vocabulary import Vocabulary
 
 __all__ = ["ImageReader", "TextReader"]
 
-_LITE0_NAMES = ("efflite0", "efficientnet_lite0")  # how features of EfficientNet-Lite0 are named
+_LITE0_NAMES = ("efflite0", "efficientnet_lite0")  # folders of its features begin with one of these
 
 
 class ImageReader:
-    """From a picture to what a model's image encoder takes.
+    """Turns pictures into the input of a model's image encoder.
 
     A model trained on pictures reads pixels. A model trained on features needs the network that computed them:
-    `backbone` names it where the features' name does not tell. Where their cells were made smaller, the run keeps the
-    projection; `data` is the data's folder, for runs that do not.
+    `backbone` names it if the features' name does not tell. If their cells were projected, the run holds the
+    projection; `data` is the dataset's folder, for a run that does not.
 
     The network is loaded with the first picture. Several threads may use one reader.
     """
@@ -51,12 +51,12 @@ class ImageReader:
 
     @property
     def on_features(self) -> bool:
-        """Whether the model was trained on features, not on pictures."""
+        """Whether the model was trained on features instead of pictures."""
         return isinstance(self._model_backbone, Precomputed)
 
     @property
     def network(self) -> Any:
-        """The network that looks at pictures; an InputError says why a model on features cannot."""
+        """The network that takes pixels; an InputError if that of a model on features is not known or does not fit."""
         with self._lock:
             if self._network is None:
                 self._network = self._load() if self.on_features else self._model_backbone
@@ -69,7 +69,7 @@ class ImageReader:
 
     @torch.no_grad()
     def read(self, pixels: Tensor) -> Tensor | Features:
-        """(B, 3, H, W), as `preprocess` gives them → what the image encoder takes."""
+        """Pixels (B, 3, H, W), as `preprocess` gives them → the input of the image encoder."""
         network, pixels = self.network, pixels.to(current_device())
         if not self.on_features:
             return pixels
@@ -109,7 +109,7 @@ class ImageReader:
         return network
 
     def _kept_projection(self) -> Projection | None:
-        """How the cells were made smaller: kept in the run, or beside the features of its data."""
+        """The projection of the cells, which the run holds, or its data beside the features."""
         kept = self._folder / Projection.FILE
         if kept.is_file():
             return Projection.load(kept)
@@ -122,7 +122,7 @@ def _backbone_by_name(config: ModelConfig) -> str | None:
 
 
 class TextReader:
-    """From texts to what a model's text encoder takes. Several threads may use one reader."""
+    """Turns texts into the input of a model's text encoder. Several threads may use one reader."""
 
     def __init__(self, text_backbone: Any) -> None:
         self._text: Any = text_backbone
@@ -142,7 +142,7 @@ class TextReader:
         return None if self._vocabulary is None else self._vocabulary.split(text)
 
     def unknown_words(self, text: str) -> list[str]:
-        """The words of a text the model has no vector for, where words are all it reads."""
+        """The words of a text that the model has no vector for; none if it reads more than words."""
         if self._reads_everything:
             return []
         return [word for word in dict.fromkeys(self._vocabulary.split(text)) if word not in self._vocabulary]
@@ -153,5 +153,5 @@ class TextReader:
 
     @property
     def _reads_everything(self) -> bool:
-        """Word pieces, or a sentence encoder beside the words: nothing is unknown."""
+        """Whether no word is unknown: the model reads word pieces, or has a sentence encoder."""
         return self._vocabulary is None or isinstance(self._text, WordsAndSentence)

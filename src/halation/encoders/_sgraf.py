@@ -1,4 +1,4 @@
-"""SGR, SAF and SGRAF: scorers that look from each word of a caption to each region of an image."""
+"""SGR, SAF and SGRAF: scorers that compare each word of a caption with each region of an image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SAF", "SGR", "SGRAF"]
 
 
 class _Scorer(nn.Module):
-    """What SGR and SAF share: whole vectors, alignments (the whole first, then one per word), score = σ(w · x + b)."""
+    """The base of SGR and SAF: whole vectors, alignments (the whole first, then one per word), score = σ(w · x + b)."""
 
     def __init__(self, dim: int, sim_dim: int, regions: int | None, dropout: float, memory: int) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class _Scorer(nn.Module):
             regions, words = images.local.to(dtype), captions.local.to(dtype)
             mask = words.new_ones(words.shape[:2], dtype=torch.bool) if captions.mask is None else captions.mask
             lengths = mask.sum(dim=1).cpu()
-            still = regions.detach()
-            whole, whole_captions = self.image_pool(regions), self.caption_pool(words, mask)
-            inputs = Inputs(regions, whole, words[mask], whole_captions, still @ still.transpose(1, 2))
+            detached = regions.detach()
+            whole_images, whole_captions = self.image_pool(regions), self.caption_pool(words, mask)
+            inputs = Inputs(regions, whole_images, words[mask], whole_captions, detached @ detached.transpose(1, 2))
             layout = Layout(lengths.cumsum(0) - lengths, lengths, self._separable(), self.memory)
             scores, statistics = score_blocks(self._core, layout, inputs, self._parameters_of_pairs())
             if statistics is not None:
@@ -48,10 +48,10 @@ class _Scorer(nn.Module):
 
     @torch.no_grad()
     def attentions(self, image: PartEmbedding, caption: PartEmbedding) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Of one image and one caption: what the regions weigh, and what the words weigh.
+        """The weights of the regions and of the words, for one image and one caption.
 
-        Regions: "each word" (1, words, regions), where every word looks, and "whole" (1, 1, regions). Words: "whole"
-        (1, 1, words); SAF also "filter", what its gates let through of every word's alignment (beside the whole's).
+        Regions: "each word" (1, words, regions), the attention of every word, and "whole" (1, 1, regions). Words:
+        "whole" (1, 1, words); for SAF also "filter", the gate of every word's alignment.
         """
         self._check(image, caption)
         words = caption.local if caption.mask is None else caption.local[caption.mask][None]
@@ -74,8 +74,8 @@ class _Scorer(nn.Module):
         return torch.cat([whole[:, :, None], local.view(n, k, length, -1)], dim=2)
 
     def _core(self, inputs: Inputs, length: int, parameters: tuple[Tensor, ...]) -> tuple[Tensor, Tensor | None]:
-        w_score, b_score, *own = parameters[4:]
-        vector, statistics = self._reason(self._pairs(inputs, length, parameters), own)  # (n, k, S)
+        w_score, b_score, *reasoning = parameters[4:]
+        vector, statistics = self._reason(self._pairs(inputs, length, parameters), reasoning)  # (n, k, S)
         return torch.sigmoid(linear(vector, w_score, b_score)).squeeze(2), statistics
 
     def _parameters_of_pairs(self) -> tuple[Tensor, ...]:
@@ -88,7 +88,7 @@ class _Scorer(nn.Module):
     def _reasoning_parameters(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
-    def _reason(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def _reason(self, pairs: Tensor, reasoning: list[Tensor]) -> tuple[Tensor, Tensor | None]:
         raise NotImplementedError
 
     def _update_statistics(self, statistics: Tensor) -> None:
@@ -99,9 +99,11 @@ class _Scorer(nn.Module):
             if parts.local.ndim != 3 or parts.local.shape[2] != self.dim:
                 raise InputError(f"{name} must be (items, cells, {self.dim}), not {tuple(parts.local.shape)}")
             if 0 in parts.local.shape:
-                raise InputError(f"{name} hold nothing to score: shape {tuple(parts.local.shape)}")
+                raise InputError(f"{name} are empty: shape {tuple(parts.local.shape)}")
         if images.mask is not None and not bool(images.mask.all()):
-            raise InputError("images must all have the same regions: SGRAF normalises by the region's index, unmasked")
+            raise InputError(
+                "images must all have the same number of regions: SGRAF normalises by the index of the region"
+            )
         if self.regions is not None and images.local.shape[1] != self.regions:
             raise InputError(
                 f"images have {images.local.shape[1]} regions but the scorer was built for {self.regions}; "
@@ -109,7 +111,7 @@ class _Scorer(nn.Module):
             )
         if captions.mask is not None and not bool(captions.mask.any(dim=1).all()):
             row = int((~captions.mask.any(dim=1)).nonzero()[0])
-            raise InputError(f"caption {row} has no word; give it at least one (an unknown word will do)")
+            raise InputError(f"caption {row} has no words; give it at least one (an unknown word will do)")
 
     def _init_weights(self) -> None:
         for module in self.modules():
@@ -119,7 +121,7 @@ class _Scorer(nn.Module):
 
 
 class _Step(nn.Module):
-    """The linear maps of one step of reasoning."""
+    """The linear maps of one reasoning step."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -127,17 +129,17 @@ class _Step(nn.Module):
 
 
 class SGR(_Scorer):
-    """Similarity graph reasoning: the alignments E of a pair, whole and local, exchange what they know.
+    """Similarity graph reasoning: the alignments E of a pair, whole and local, exchange messages.
 
         steps × [E ← ReLU(W softmax(Q Kᵀ) E + b)],  Q and K linear in E;  score = σ(w · E₀ + b)
 
-    Diao et al., "Similarity Reasoning and Filtration for Image-Text Matching", AAAI 2021. images: Parts (n, regions,
-    dim), captions: Parts (m, words, dim) → scores (n, m) in (0, 1). `regions` is how many every image has (None leaves
-    the batch norms out). Words beyond a caption's length play no part.
+    Diao et al., "Similarity Reasoning and Filtration for Image-Text Matching", AAAI 2021. images (n, regions, dim),
+    captions (m, words, dim), both `PartEmbedding` → scores (n, m) in (0, 1). `regions` is the number of regions per
+    image (None leaves out the batch norms). Padding has no effect.
 
-    All captions of a length go together, in blocks that stay in the cache. `memory` bytes may be kept for the backward
-    pass, the rest is computed again; where few pairs carry a gradient (a hinge on the hardest negatives) only these are
-    gone through, and `memory=0` is fastest.
+    Captions of equal length are scored together, in blocks that stay in the cache. Up to `memory` bytes are kept for
+    the backward pass; the rest is computed again. If only few pairs have a gradient (a hinge on the hardest negatives),
+    only those are computed again, and `memory=0` is fastest.
 
     >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SGR(8, sim_dim=4, regions=5)(parts, parts).shape
@@ -160,33 +162,33 @@ class SGR(_Scorer):
         self._init_weights()
 
     def _reasoning_parameters(self) -> tuple[Tensor, ...]:
-        # softmax over keys forgets what no key changes: Q Kᵀ → (E Wqᵀ Wk + bq Wk) Eᵀ, one map where there were two
-        own: list[Tensor] = []
+        # softmax drops terms that are equal for all keys: Q Kᵀ → (E Wqᵀ Wk + bq Wk) Eᵀ, one map instead of two
+        reasoning: list[Tensor] = []
         for step in self.steps:
             assert isinstance(step, _Step)
             key = step.key.weight
-            own += [key.T @ step.query.weight, step.query.bias @ key + 0 * step.key.bias.sum()]
-            own += [step.out.weight, step.out.bias]
-        return tuple(own)
+            reasoning += [key.T @ step.query.weight, step.query.bias @ key + 0 * step.key.bias.sum()]
+            reasoning += [step.out.weight, step.out.bias]
+        return tuple(reasoning)
 
-    def _reason(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def _reason(self, pairs: Tensor, reasoning: list[Tensor]) -> tuple[Tensor, Tensor | None]:
         n, k = pairs.shape[:2]
         nodes = pairs.flatten(0, 1)  # (n·k, 1 + length, S)
-        for i in range(0, len(own), 4):
-            w_query, b_query, w_out, b_out = own[i : i + 4]
-            asking = nodes if i + 4 < len(own) else nodes[:, :1]  # the last step is read at the whole alone
-            edges = torch.bmm(linear(asking, w_query, b_query), nodes.transpose(1, 2)).softmax(dim=2)
+        for i in range(0, len(reasoning), 4):
+            w_query, b_query, w_out, b_out = reasoning[i : i + 4]
+            queries = nodes if i + 4 < len(reasoning) else nodes[:, :1]  # of the last step only the whole is read
+            edges = torch.bmm(linear(queries, w_query, b_query), nodes.transpose(1, 2)).softmax(dim=2)
             nodes = linear(torch.bmm(edges, nodes), w_out, b_out).relu_()
         return nodes[:, 0].view(n, k, -1), None
 
 
 class SAF(_Scorer):
-    """Similarity attention filtration: which alignments of a pair matter.
+    """Similarity attention filtration: gates weight the alignments of a pair.
 
-        x = L2(Σ a E),  a = sigmoid(BN(w · E)) brought to sum 1;  score = σ(w' · x + b')
+        x = L2(Σ a E),  a = sigmoid(BN(w · E)) divided by its sum;  score = σ(w' · x + b')
 
-    Diao et al., AAAI 2021; arguments and shapes as `SGR`. In training the batch norm takes its statistics caption by
-    caption, over all images and alignments, and its running means move once per caption, as published.
+    Diao et al., AAAI 2021; arguments and shapes as in `SGR`. In training, the batch norm takes its statistics per
+    caption, over all images and alignments, and its running means are updated once per caption, as published.
 
     >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SAF(8, sim_dim=4, regions=5)(parts, parts).shape
@@ -221,12 +223,12 @@ class SAF(_Scorer):
         gates, _ = self._gates(self._pairs(inputs, words.shape[1], parameters), list(parameters[6:]))
         return {"filter": gates[:, :, 1:]}
 
-    def _reason(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        gates, statistics = self._gates(pairs, own)
+    def _reason(self, pairs: Tensor, reasoning: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+        gates, statistics = self._gates(pairs, reasoning)
         return unit((gates.unsqueeze(2) @ pairs).squeeze(2)), statistics
 
-    def _gates(self, pairs: Tensor, own: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        weight, bias, *affine = own
+    def _gates(self, pairs: Tensor, reasoning: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+        weight, bias, *affine = reasoning
         logits, statistics = linear(pairs, weight, bias).squeeze(3), None  # (n, k, 1 + length)
         if self.filter_norm is not None:
             if self.training:
@@ -242,7 +244,7 @@ class SAF(_Scorer):
 
     @torch.no_grad()
     def _update_statistics(self, statistics: Tensor) -> None:
-        """As one update after the other, in the order of the captions."""
+        """Update the running means as if caption after caption had been seen."""
         norm, m = self.filter_norm, len(statistics)
         assert norm is not None and norm.running_mean is not None and norm.running_var is not None
         momentum = 0.1 if norm.momentum is None else norm.momentum
@@ -255,7 +257,7 @@ class SAF(_Scorer):
 
 
 class SGRAF(nn.Module):
-    """The mean of SGR's and SAF's scores, each with maps of its own; arguments as `SGR`.
+    """The mean of the scores of an SGR and a SAF, each with its own weights; arguments as in `SGR`.
 
     >>> parts = PartEmbedding(unit(torch.randn(3, 5, 8)))
     >>> SGRAF(8, sim_dim=4, regions=5)(parts, parts).shape
@@ -281,7 +283,7 @@ class SGRAF(nn.Module):
         return scores
 
     def attentions(self, image: PartEmbedding, caption: PartEmbedding) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """As `SGR.attentions`, of both; where a word looks is the same for both."""
+        """The weights as in `SGR.attentions`, of both scorers; "each word" is the same for both."""
         pairs = zip(self.sgr.attentions(image, caption), self.saf.attentions(image, caption), strict=True)
         regions, words = (
             {f"{name} (SGR)": w for name, w in a.items()} | {f"{name} (SAF)": w for name, w in b.items()}

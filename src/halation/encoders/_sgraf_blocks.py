@@ -1,4 +1,4 @@
-"""Scoring every image against every caption in blocks, forwards and backwards, in bounded memory."""
+"""Score every image with every caption in blocks, forwards and backwards, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from torch.autograd.function import once_differentiable
 
 __all__ = ["Inputs", "Layout", "score_blocks"]
 
-TARGET = 1 << 21  # numbers of a block's largest tensor (images, words, D): it should stay in the cache
-WORDS = 64  # of a block at least, where there are as many: enough for a matrix product to be one
-SPARSE = 0.25  # below this share of pairs with a gradient, only those pairs are gone through again
+TARGET = 1 << 21  # numbers in a block's largest tensor (images, words, D), which should stay in the cache
+WORDS = 64  # per block at least, if there are as many: enough for an efficient matrix product
+SPARSE = 0.25  # if fewer pairs than this share have a gradient, only those are computed again
 
 
 class Inputs(NamedTuple):
-    """What pairs are scored from, as `score_blocks` takes it or as one block sees it."""
+    """The inputs of `score_blocks`, or of one block."""
 
     regions: Tensor  # (n, r, D)
     images: Tensor  # (n, D) the image as a whole
     words: Tensor  # (all words, D); in a block (1 or n, k·length, D)
     captions: Tensor  # (m, D) the caption as a whole; in a block (1 or n, k, D)
-    products: Tensor  # (n, r, r) of the regions with each other; carries no gradient of its own
-    scratch: Tensor | None = None  # room for a block's largest tensor
+    products: Tensor  # (n, r, r) of the regions with each other; no gradient flows through them
+    scratch: Tensor | None = None  # memory for a block's largest tensor
 
 
 class Layout(NamedTuple):
-    """Where captions have their words, and how blocks are cut."""
+    """Which words belong to which caption, and how blocks are cut."""
 
     starts: Tensor  # (m,) row of each caption's first word, on the host
     lengths: Tensor  # (m,) on the host
-    separable: bool  # a pair's score depends on the pair alone: images may be cut up, and pairs picked out
-    memory: int  # bytes that may be kept for the backward pass; what goes beyond is computed twice
+    separable: bool  # a pair's score depends on that pair only: images may be split, and pairs selected
+    memory: int  # bytes that may be kept for the backward pass; the rest is computed twice
 
 
 # inputs of a block, the length of its captions, parameters → scores (n, k) and statistics (k, 2) or None
@@ -43,7 +43,7 @@ Core = Callable[[Inputs, int, tuple[Tensor, ...]], tuple[Tensor, Tensor | None]]
 def score_blocks(
     core: Core, layout: Layout, inputs: Inputs, parameters: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor | None]:
-    """Scores (n, m) of every image and caption, and the statistics (m, 2) of every caption where `core` gives some."""
+    """The scores (n, m) of every image and caption, and the statistics (m, 2) per caption if `core` returns them."""
     if not (torch.is_grad_enabled() and any(x.requires_grad for x in (*inputs[:5], *parameters))):
         return _forward(core, layout, inputs, parameters)
     result: tuple[Tensor, Tensor] = _Blocks.apply(core, layout, *inputs[:5], *parameters)  # type: ignore[no-untyped-call]
@@ -58,7 +58,7 @@ def _forward(
     parameters: tuple[Tensor, ...],
     keep: list[tuple[_Block, tuple[Tensor, ...], Tensor] | _Block] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """All blocks; into `keep` what the way back needs of each: its graph as far as the memory goes, then its place."""
+    """Score all blocks; append to `keep` each block, with its graph as long as there is memory left."""
     scores = inputs.regions.new_empty(len(inputs.regions), len(layout.lengths))
     statistics = None
     width = sum(p.shape[0] for p in parameters if p.ndim == 2)
@@ -69,11 +69,11 @@ def _forward(
         cut = block.cut(inputs)
         leaves = _leaves(cut, parameters) if left > 0 else (*cut[:5], *parameters)
         with torch.set_grad_enabled(left > 0):
-            out, seen = core(Inputs(*leaves[:5])._replace(scratch=scratch), block.length, leaves[5:])
+            out, block_statistics = core(Inputs(*leaves[:5])._replace(scratch=scratch), block.length, leaves[5:])
         scores[block.images, block.captions] = out.detach()
-        if seen is not None:
+        if block_statistics is not None:
             statistics = scores.new_empty(len(layout.lengths), 2) if statistics is None else statistics
-            statistics[block.captions] = seen.detach()
+            statistics[block.captions] = block_statistics.detach()
         if keep is not None:
             keep.append((block, leaves, out) if left > 0 else block)
     return scores, statistics
@@ -95,7 +95,7 @@ class _Block(NamedTuple):
         )
 
     def kept_bytes(self, inputs: Inputs, width: int) -> int:
-        """About what autograd keeps of this block; `width` is the sum of the parameters' rows."""
+        """About how many bytes autograd keeps for this block; `width` is the sum of the parameters' rows."""
         _, r, dim = inputs.regions.shape
         images = int(self.images.stop - self.images.start)
         return images * len(self.words) * (dim + 2 * r + 2 * width) * inputs.regions.element_size()
@@ -115,7 +115,7 @@ def _blocks(layout: Layout, inputs: Inputs) -> Iterator[_Block]:
 
 
 class _Blocks(torch.autograd.Function):
-    """Blocks within the memory keep their graphs; the others are computed again on the way back."""
+    """Blocks within the memory keep their graphs; the others are computed again in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, core: Core, layout: Layout, *tensors: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,7 +162,7 @@ def _leaves(inputs: Inputs, parameters: tuple[Tensor, ...]) -> tuple[Tensor, ...
 
 
 def _gradients(out: Tensor, leaves: tuple[Tensor, ...], grad: Tensor) -> tuple[Tensor, ...]:
-    """With respect to the leaves but the products."""
+    """Gradients with respect to all leaves except the products."""
     return torch.autograd.grad(out, (*leaves[:4], *leaves[5:]), grad)
 
 
@@ -175,7 +175,7 @@ def _through_pairs(
     sums: tuple[Tensor, ...],
     totals: list[Tensor],
 ) -> None:
-    """The pairs that carry a gradient alone: a hinge on the hardest negatives leaves at most three in a row."""
+    """Only the pairs that have a gradient: a hinge on the hardest negatives leaves at most three per row."""
     pairs = grad.nonzero().cpu()  # (p, 2) image, caption
     _, r, dim = inputs.regions.shape
     lengths = layout.lengths[pairs[:, 1]]

@@ -1,4 +1,4 @@
-"""SGRAF's local alignments, forwards and backwards by hand: one large tensor kept where autograd keeps six."""
+"""SGRAF's local alignments with a hand-written backward pass, which keeps one large tensor; autograd keeps six."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def local_alignments(
     bias: Tensor,
     scratch: Tensor | None = None,
 ) -> Tensor:
-    """W (context − word)² + b for every image and word, the context being what the word attends to in the image.
+    """W (context − word)² + b for every image and word; the context is the region the word attends to.
 
-        A = LeakyReLU(V Tᵀ), each region's row brought to length 1 over the words of one caption;
+        A = LeakyReLU(V Tᵀ), each region's row divided by its length over the words of one caption;
         context = L2(Σ_regions softmax_regions(9 A) V)
 
-    regions (n, r, D); products (n, r, r) = V Vᵀ, which many blocks share; words (1, k·length, D), k captions of that
-    length for every image, or (n, k·length, D), each image's own; weight (S, D), bias (S,) → (n, k·length, S).
-    `scratch` (numbers,) saves the allocation of the largest tensor where no gradient is wanted.
+    regions (n, r, D); products (n, r, r) = V Vᵀ, which blocks share; words (1, k·length, D), k captions of that
+    length for every image, or (n, k·length, D), other captions for each image; weight (S, D), bias (S,) →
+    (n, k·length, S).
+    `scratch` (numbers,) is memory for the largest tensor, used if no gradient is needed.
     Diao et al., AAAI 2021.
     """
     if torch.is_grad_enabled() and any(x.requires_grad for x in (regions, words, weight, bias)):
@@ -46,9 +47,9 @@ def local_alignments(
 
 
 def region_attention(regions: Tensor, words: Tensor) -> Tensor:
-    """Where each word of one caption looks: regions (n, r, D), words (length, D) → (n, length, r), each adding up to 1.
+    """The attention of each word of one caption: regions (n, r, D), words (length, D) → (n, length, r), rows sum to 1.
 
-    What `local_alignments` makes its contexts with.
+    `local_alignments` computes its contexts with it.
     """
     return _attend(regions, words[None], len(words))[2].transpose(1, 2)
 
@@ -72,7 +73,7 @@ def _towards(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """What `_attend` gives, its softmax divided so that contexts have length 1; regions · contexts; and the lengths.
 
-    Lengths of contexts come from the regions' products with each other, so nothing but products is D wide.
+    The lengths of contexts are computed from the regions' products with each other, so only those products are D wide.
     """
     seen, lengths, attention = _attend(regions, words, length)
     along = products @ attention  # (n, r, k·length): regions · contexts
@@ -81,15 +82,15 @@ def _towards(
 
 
 class _Local(torch.autograd.Function):
-    """Kept for the way back: one tensor of the largest size."""
+    """Keeps one tensor of the largest size for the backward pass."""
 
     @staticmethod
     def forward(
         ctx: Any, regions: Tensor, products: Tensor, words: Tensor, length: int, weight: Tensor, bias: Tensor
     ) -> Tensor:
         seen, lengths, attention, along, sizes = _towards(regions, products, words, length)
-        said = words.expand(len(regions), -1, -1)
-        difference = torch.baddbmm(said, attention.transpose(1, 2), regions, beta=-1)
+        all_words = words.expand(len(regions), -1, -1)
+        difference = torch.baddbmm(all_words, attention.transpose(1, 2), regions, beta=-1)
         ctx.save_for_backward(regions, words, weight, seen, lengths, attention, along, sizes, difference)
         return linear(difference.square(), weight, bias)
 

@@ -1,4 +1,4 @@
-"""What SGR and SAF compare: an item's parts, each of length 1, and the whole that they are pooled into."""
+"""The inputs of SGR and SAF: an item's parts, each of length 1, and the whole vector pooled from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["GuidedPool", "PartsHead"]
 
 
 class PartsHead(nn.Module):
-    """Each local vector mapped to `dim` numbers and brought to length 1: what SGR and SAF score.
+    """Each local vector mapped to `dim` numbers and divided by its length, for SGR and SAF.
 
-    `dim=None` takes the vectors as they are (SGRAF's words are the GRU's states). Features → Parts (B, cells, dim).
+    `dim=None` leaves the vectors unmapped (SGRAF's words are the GRU's states). Features → PartEmbedding.
 
     >>> import torch
     >>> PartsHead(6, 4)(Features(torch.ones(3, 8), torch.ones(3, 5, 6))).local.shape
@@ -37,7 +37,7 @@ class PartsHead(nn.Module):
         return PartEmbedding(unit(local), features.mask)
 
     def attentions(self, features: Features) -> dict[str, Tensor]:
-        """Empty: who attends to what, the scorer decides (`SGR.attentions`)."""
+        """Empty: the scorer attends, see `SGR.attentions`."""
         return {}
 
 
@@ -59,7 +59,7 @@ class GuidedPool(nn.Module):
         return unit((self.weights(x, mask).unsqueeze(1) @ x).squeeze(1))
 
     def weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What each part weighs, (B, cells), adding up to 1."""
+        """The weights of the parts, (B, cells); they add up to 1."""
         local = linear(x, self.local.weight, self.local.bias)  # (B, cells, dim)
         local = self.dropout(torch.tanh(self.local_norm(local)))
         whole = self.dropout(torch.tanh(self.whole_norm(self.whole(masked_mean(x, mask)))))  # (B, dim)

@@ -23,7 +23,7 @@ from halation.semantics import MiniLM
 
 __all__ = ["HubText", "MiniLMText"]
 
-_TOWERS = {  # of models of images and text, the part that reads text
+_TOWERS = {  # the text tower of models of images and text
     "clip": "CLIPTextModelWithProjection",
     "clip_text_model": "CLIPTextModelWithProjection",
     "siglip": "SiglipTextModel",
@@ -36,12 +36,12 @@ _FIXED_LENGTH = ("siglip", "siglip_text_model")  # trained on captions padded to
 
 
 class HubText(Freezable):
-    """Any text model of transformers (BERT and its like), or the text tower of CLIP or SigLIP.
+    """A text model of transformers (BERT and others), or the text tower of CLIP or SigLIP.
 
     `source` is a name on the Hugging Face hub or a folder. local (B, L, d) = the last hidden states; pooled = the
-    model's own pooled output (CLIP, SigLIP: the embedding that is compared with images), or the mean over real tokens
-    where there is none or with `pooling="mean"`. What exceeds the model's longest input (or `longest` tokens) is not
-    read. `trainable=False` keeps the model as it is.
+    pooled output of the model (CLIP, SigLIP: the embedding that is compared with images), or the mean over real tokens
+    if it has none or with `pooling="mean"`. Tokens beyond the model's longest input (or `longest`) are not read.
+    `trainable=False` freezes the model.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class HubText(Freezable):
         self._fixed_length = kind in _FIXED_LENGTH
         self.longest = longest or _longest(self._tokenizer, inner)
         self.local_dim = int(inner.hidden_size)
-        own = getattr(inner, _WIDTHS.get(kind, "hidden_size"), None)
-        self.pooled_dim = int(own) if own and pooling == "own" else self.local_dim
+        width = getattr(inner, _WIDTHS.get(kind, "hidden_size"), None)
+        self.pooled_dim = int(width) if width and pooling == "own" else self.local_dim
         self._drop_unused_pooler()
         if not trainable:
             self.freeze()
 
     def tokenize(self, captions: Sequence[str]) -> Tokens:
-        """Captions → numbers (B, L), as the model's own tokenizer writes them."""
+        """Captions → numbers (B, L) of the model's tokenizer."""
         if isinstance(captions, str) or not captions:
             raise InputError(f"captions must be a list of at least one caption, not {captions!r}")
         pieces = self._tokenizer(
@@ -97,11 +97,11 @@ class HubText(Freezable):
             return Features(pooled, local, tokens.mask)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return layers_in_order(self.model)
 
     def _drop_unused_pooler(self) -> None:
-        """A pooler that nobody reads would be a parameter without a gradient."""
+        """Remove a pooler whose output is not used: its weights would never get a gradient."""
         if self._pooling == "mean" and getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
 
@@ -122,14 +122,14 @@ class MiniLMText(HubText):
 
 
 def _longest(tokenizer: Any, config: Any) -> int:
-    """How many tokens the model reads at most."""
+    """The largest number of tokens that the model reads."""
     positions = int(getattr(config, "max_position_embeddings", 0) or 512)
     offset = int(getattr(config, "pad_token_id", 0) or 0) + 1 if "roberta" in str(config.model_type) else 0
     return int(min(tokenizer.model_max_length, positions - offset))
 
 
 def _at_least_one(ids: Tensor, mask: Tensor) -> Tokens:
-    """A tokenizer that adds no marks gives an empty caption no token; its first padding then stands for it."""
+    """Tokens in which every caption has at least one: the first padding of an empty caption counts as real."""
     if not ids.shape[1]:
         ids, mask = ids.new_zeros(len(ids), 1), mask.new_zeros(len(ids), 1)
     mask[:, 0] |= ~mask.any(1)

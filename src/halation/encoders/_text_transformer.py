@@ -1,4 +1,4 @@
-"""A small transformer over words, learnt from nothing."""
+"""A small transformer over words, trained from scratch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SmallTransformer(nn.Module):
     """Word vectors, learnt positions and pre-norm transformer layers (Vaswani et al., 2017; Xiong et al., 2020).
 
     tokens (B, L) → local (B, L, dim), pooled (B, dim), the mean over real words. Words beyond `positions` are read as
-    if they stood at the last one. `vectors`, `word_dropout` and `trainable` are `PooledWords`'; `dropout` acts inside
-    the layers.
+    if they were at the last position. `vectors`, `word_dropout` and `trainable` are those of `PooledWords`; `dropout`
+    acts inside the layers.
 
     >>> text = SmallTransformer(Vocabulary(["dog", "cat"]), dim=8, layers=1, heads=2)
     >>> text(text.tokenize(["dog and cat", "dog"])).pooled.shape
@@ -42,7 +42,7 @@ class SmallTransformer(nn.Module):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise InputError(f"{heads} heads cannot share {dim} dimensions; take a multiple")
+            raise InputError(f"{heads} heads cannot share {dim} dimensions equally; set dim to a multiple of heads")
         self.vocabulary = vocabulary
         self.pooled_dim = self.local_dim = dim
         self.table = WordTable(vocabulary, dim, vectors, dropout=word_dropout, trainable=trainable)
@@ -59,7 +59,7 @@ class SmallTransformer(nn.Module):
         """tokens (B, L) → pooled (B, dim), local (B, L, dim)."""
         x, mask = self.table(tokens)
         positions = torch.arange(x.shape[1], device=x.device).clamp(max=self.positions.num_embeddings - 1)
-        rows = mask.flatten().nonzero()[:, 0]  # only real words are computed: half the work on captions
+        rows = mask.flatten().nonzero()[:, 0]  # only real words are computed: half the work for captions
         real = (x + self.positions(positions)).flatten(0, 1)[rows]  # (words, dim)
         for block in self.blocks:
             real = block(real, rows, mask)
@@ -67,7 +67,7 @@ class SmallTransformer(nn.Module):
         return Features(local.sum(1) / mask.sum(1, keepdim=True), local, mask)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         first = nn.ModuleList([*self.table.layers(), self.positions])
         return [first, *self.blocks, self.norm]
 
@@ -89,7 +89,7 @@ class _Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim), nn.Dropout(dropout))
 
     def forward(self, x: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
-        """x (words, dim), rows (words,) their places in the flattened mask (B, L)."""
+        """x (words, dim), rows (words,) their indices in the flattened mask (B, L)."""
         qkv = _unpack(self.qkv(self.norm1(x)), rows, mask).unflatten(2, (3, self.heads, -1))  # type: ignore[no-untyped-call]
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (B, heads, L, dim/heads)
         attended = nn.functional.scaled_dot_product_attention(

@@ -1,4 +1,4 @@
-"""Captions as word vectors: pooled, read by a GRU, or beside the embedding of the whole sentence."""
+"""Captions as word vectors: pooled, read by a GRU, or with an embedding of the sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["PooledWords", "WordTable", "WordsAndSentence", "WordsGRU", "drop_wor
 class WordTable(nn.Module):
     """A vector for every word: (B, L) numbers → (B, L, dim).
 
-    `vectors` (len(vocabulary), d), as `WordVectors.table` gives them, are what the table begins with. If d is not
+    `vectors` (len(vocabulary), d), as `WordVectors.table` gives them, are the initial table. If d is not
     `dim`, a linear map follows. Without `vectors` the table is drawn with standard deviation 1/√dim. `trainable=False`
     keeps the table as it is (the linear map still learns). In training words are left out with probability `dropout`.
     """
@@ -65,9 +65,9 @@ class WordTable(nn.Module):
 
 
 def drop_words(tokens: Tokens, share: float, generator: torch.Generator | None = None) -> Tokens:
-    """Captions with each word left out with probability `share`, the others moved up; one word always stays.
+    """Captions in which each word is left out with probability `share`; at least one word stays.
 
-    Without a generator the draw is torch's global one, as in any dropout.
+    The words that stay move up. Without a generator, torch's global one draws, as in any dropout.
     """
     draws = torch.rand(tokens.ids.shape, generator=generator, device=tokens.ids.device)  # (B, L)
     draws = draws.masked_fill(~tokens.mask, 0)
@@ -78,7 +78,7 @@ def drop_words(tokens: Tokens, share: float, generator: torch.Generator | None =
 
 
 class PooledWords(nn.Module):
-    """A caption as its words: pooled = maximum and mean of the word vectors side by side, local = the word vectors.
+    """Word vectors: pooled = their maximum and mean concatenated, local = the word vectors.
 
     tokens (B, L) → pooled (B, 2·dim), local (B, L, dim). In training each word is left out with probability `dropout`.
 
@@ -109,13 +109,15 @@ class PooledWords(nn.Module):
         """tokens (B, L) → pooled (B, 2·dim), local (B, L, dim)."""
         local, mask = self.table(tokens)
         shares = mask.to(local.dtype) / mask.sum(1, keepdim=True)  # (B, L)
-        mean = torch.bmm(shares[:, None], local)[:, 0]  # (B, dim); a product is the fastest mean there and back
+        mean = torch.bmm(shares[:, None], local)[
+            :, 0
+        ]  # (B, dim); a product is the fastest mean, forwards and backwards
         padding = torch.zeros_like(shares).masked_fill_(~mask, -torch.inf)
         highest = (local + padding[:, :, None]).max(1).values
         return Features(torch.cat([highest, mean], dim=1), local, mask)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return self.table.layers()
 
 
@@ -123,10 +125,10 @@ _WIDTH = 384  # of MiniLM's embeddings
 
 
 class WordsAndSentence(nn.Module):
-    """`PooledWords`, and MiniLM's embedding of the caption (frozen, extra `pretrained`) beside them.
+    """`PooledWords` with MiniLM's embedding of the caption (frozen, extra `pretrained`).
 
     tokens → pooled (B, 2·dim + 384), local (B, L, dim) the word vectors. Embeddings are computed when captions are
-    tokenized, once per text (`semantics.sentence_encoder`), so that training costs what words cost.
+    tokenized, once per text (`semantics.sentence_encoder`), so that training is as fast as with words alone.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class WordsAndSentence(nn.Module):
         self._sentences = sentence_encoder()
 
     def read_only(self) -> None:
-        """From now on new sentences are encoded and forgotten: for searching, where the cache must not grow."""
+        """Stop keeping the embeddings of new sentences: for searching, where the cache must not grow."""
         self._sentences = sentence_encoder(keep=False)
 
     def tokenize(self, captions: Sequence[str]) -> Tokens:
@@ -156,22 +158,22 @@ class WordsAndSentence(nn.Module):
     def forward(self, tokens: Tokens) -> Features:
         """tokens (B, L) → pooled (B, 2·dim + 384), local (B, L, dim)."""
         if tokens.sentence is None:
-            raise InputError("these tokens carry no sentence embeddings; make them with this backbone's tokenize")
+            raise InputError("these tokens have no sentence embeddings; make them with this backbone's tokenize")
         features = self.words(tokens)
-        sentence = tokens.sentence.to(features.pooled) * _WIDTH**0.5  # units of length 1 → values about 1
+        sentence = tokens.sentence.to(features.pooled) * _WIDTH**0.5  # vectors of length 1 → values of about 1
         return Features(torch.cat([features.pooled, sentence], dim=1), features.local, features.mask)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return self.words.layers()
 
 
 class WordsGRU(nn.Module):
-    """Word vectors and a bidirectional GRU: pooled = its final states (B, hidden).
+    """Word vectors read by a bidirectional GRU: pooled = its final states (B, hidden).
 
     `local="words"` gives the word vectors (B, L, dim), over which PCME attends; `local="states"` the GRU's states
-    (B, L, hidden), the words of SGR and SAF. `merge` and `variant` are `BiGRU`'s; `hidden` is the width of what comes
-    out. `vectors`, `dropout` (of words) and `trainable` are as in `PooledWords`.
+    (B, L, hidden), which SGR and SAF compare. `merge` and `variant` are those of `BiGRU`; `hidden` is the width of the
+    output. `vectors`, `dropout` (of words) and `trainable` are as in `PooledWords`.
 
     >>> text = WordsGRU(Vocabulary(["dog", "cat"]), dim=8, hidden=16)
     >>> pooled, local, mask = text(text.tokenize(["dog and cat", "dog"]))
@@ -210,5 +212,5 @@ class WordsGRU(nn.Module):
         return Features(final, words if self.local == "words" else states, mask)
 
     def layers(self) -> list[nn.Module]:
-        """From the input to the output."""
+        """The layers, from the input to the output."""
         return [*self.table.layers(), self.reader]

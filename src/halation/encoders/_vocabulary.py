@@ -1,4 +1,4 @@
-"""Words as numbers."""
+"""The vocabulary: which words a text encoder knows, and their numbers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Vocabulary:
         self._numbers = {word: number for number, word in enumerate(self.words, start=self.FIRST_WORD)}
         if len(self._numbers) < len(self.words):
             twice = next(word for word, count in Counter(self.words).items() if count > 1)
-            raise InputError(f"the vocabulary has {twice!r} twice; every word needs one number")
+            raise InputError(f"the vocabulary has {twice!r} twice; list every word once")
 
     @classmethod
     def build(cls, captions: Iterable[str], *, min_count: int = 1, tokenizer: str = "words") -> Vocabulary:
-        """The words that occur at least `min_count` times, frequent ones first, equals in alphabetical order."""
+        """The vocabulary of words that occur at least `min_count` times, the most frequent first, ties by alphabet."""
         split = TOKENIZERS[one_of(tokenizer, TOKENIZERS, "tokenizer")]
         counts = Counter(word for caption in captions for word in split(caption))
         kept = [word for word, count in counts.items() if count >= min_count]
@@ -63,7 +63,7 @@ class Vocabulary:
         return TOKENIZERS[self.tokenizer](text)
 
     def encode(self, captions: Sequence[str]) -> Tokens:
-        """Captions → numbers, padded to the longest; a caption without words is one unknown word."""
+        """Captions → numbers (B, L), padded to the longest; a caption without words becomes one unknown word."""
         if isinstance(captions, str):
             raise InputError("captions must be a list of captions, not one string; write [caption]")
         if not captions:
@@ -77,13 +77,13 @@ class Vocabulary:
         return Tokens(torch.from_numpy(ids), torch.from_numpy(mask))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the vocabulary as JSON, whole or not at all."""
+        """Write the vocabulary to a JSON file; a file with half of it is never left behind."""
         content = {"format": _FORMAT, "tokenizer": self.tokenizer, "words": self.words}
         write_text(path, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """What `save` wrote."""
+        """The vocabulary in a file that `save` wrote."""
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise InputError(f'is not a vocabulary of halation (no "format": "{_FORMAT}")', path=path)

@@ -1,4 +1,4 @@
-"""Word vectors somebody else has learnt: GloVe text files, arrays with a list of words, and a package of them."""
+"""Pretrained word vectors: GloVe text files, arrays with a list of words, and an installable package."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class WordVectors:
 
     @classmethod
     def read(cls, source: str | os.PathLike[str], only: Collection[str] | None = None) -> WordVectors:
-        """Vectors of a file, or of the package by the name `glove-6b-50d`; of the words `only`, if given.
+        """The vectors in a file, or of the package by the name `glove-6b-50d`; with `only`, those of these words.
 
-        `.npz`: arrays `words` and `vectors`. `.npy`: the vectors, their words one a line in a `.txt` of the same name.
-        Anything else is read as GloVe writes it: a word and its numbers a line, separated by spaces (a first line
-        with two numbers, as word2vec writes it, is skipped). Where a word occurs twice, the first counts.
+        `.npz`: arrays `words` and `vectors`. `.npy`: the vectors; their words are in a `.txt` of the same name, one per
+        line. Any other file has a word and its numbers per line, separated by spaces, as GloVe writes it (a first line
+        with two numbers, as word2vec writes it, is skipped). If a word occurs twice, the first counts.
         """
         if str(source) == cls.GLOVE:
             return cls(*_package(only), name=cls.GLOVE)
@@ -78,12 +78,12 @@ class WordVectors:
         return cls(words, vectors, str(path))
 
     def share(self, vocabulary: Vocabulary) -> float:
-        """How many of the vocabulary's words have a vector, 0…1."""
+        """The share of the vocabulary's words that have a vector, 0…1."""
         known = set(self.words)
         return sum(word in known for word in vocabulary.words) / max(1, len(vocabulary.words))
 
     def table(self, vocabulary: Vocabulary, generator: torch.Generator | None = None) -> Tensor:
-        """The vectors of a vocabulary's words, (len(vocabulary), d), for a text backbone to begin with.
+        """The vectors of a vocabulary's words, (len(vocabulary), d), the initial table of a text backbone.
 
         Padding is zero. A word without a vector is drawn from a normal distribution with a tenth of the spread of the
         known vectors. If no word has a vector, that is an error.
@@ -134,7 +134,7 @@ def _npz(path: Path, only: Collection[str] | None) -> tuple[list[str], npt.NDArr
         with np.load(path, allow_pickle=False) as archive:
             words, vectors = archive["words"], archive["vectors"]
     except (KeyError, ValueError, OSError, BadZipFile) as error:
-        raise InputError(f'is no archive of plain arrays "words" and "vectors" ({error})', path=path) from None
+        raise InputError(f'is not an archive of plain arrays "words" and "vectors" ({error})', path=path) from None
     return _chosen(path, [str(word) for word in words.ravel()], vectors, only)
 
 
@@ -158,7 +158,7 @@ def _package(only: Collection[str] | None) -> tuple[list[str], npt.NDArray[np.fl
 def _chosen(
     path: Path, words: list[str], vectors: npt.NDArray[np.floating], only: Iterable[str] | None
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Of an array that may be mapped from disk, the rows that are wanted."""
+    """The words in `only` and their rows of an array, which may be mapped from disk."""
     if vectors.ndim != 2 or len(vectors) != len(words):
         raise InputError(
             f": {len(words)} words, but vectors of shape {tuple(vectors.shape)}; one row per word", path=path

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import halation.encoders._sgraf_blocks as blocks
 from halation._errors import InputError
-from halation.encoders import SAF, SGR, SGRAF, PartEmbedding, convert_sgraf
+from halation.encoders import SAF, SGR, SGRAF, Network, PartEmbedding, convert_sgraf
 from halation.encoders._pooling import unit
 from halation.encoders._sgraf_local import local_alignments
 
@@ -223,3 +223,13 @@ def test_what_does_not_fit_is_refused_by_name(call: Any, message: str) -> None:
     images, captions = parts()
     with pytest.raises(InputError, match=message):
         call(build(SGR), images, captions)
+
+
+def test_all_scores_are_those_of_evaluation_and_leave_the_mode_as_it_was() -> None:
+    torch.manual_seed(0)
+    images, captions = (PartEmbedding(unit(torch.randn(n, 5, 8))) for n in (6, 7))
+    network = Network(torch.nn.Identity(), torch.nn.Identity(), SAF(8, sim_dim=4, regions=5, dropout=0.5)).train()
+    scores = network.all_scores(images, captions, block=4)
+    assert network.training and network.compare.training  # type: ignore[attr-defined]
+    with torch.no_grad():
+        torch.testing.assert_close(scores, network.eval().scores(images, captions))

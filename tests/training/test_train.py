@@ -534,3 +534,11 @@ def test_training_leaves_the_processor_as_it_was(world: Path, recipe_text: str, 
     torch.set_flush_denormal(False)
     train(parse_recipe(recipe_text, ["train.epochs=1"]), world, tmp_path / "run")
     assert float(smallest * 0.5) == 1e-310
+
+
+def test_what_a_killed_process_left_half_written_is_swept(world: Path, recipe_text: str, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    left = tmp_path / "run" / ".halation-partial-model.safetensors"
+    left.write_bytes(b"half")
+    train(parse_recipe(recipe_text, ["train.epochs=1", "train.unit=images"]), world, tmp_path / "run")
+    assert not left.exists() and load(tmp_path / "run").config.name

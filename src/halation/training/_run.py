@@ -20,6 +20,7 @@ import torch
 import halation
 from halation._errors import InputError
 from halation._files import write_text
+from halation._storage import sweep
 from halation._tensors import load_tensors, read_note, save_tensors
 from halation.data import Projection
 from halation.encoders import LearntScalars, Network, RunFolder
@@ -86,6 +87,7 @@ class Run:
     def begin(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
         """Make the folder, or take up the one there is; `facts` go to run.json."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        sweep(self.folder)  # what a killed process left half-written
         versions = {"halation": halation.__version__, "torch": torch.__version__, "numpy": np.__version__}
         self.note(**facts, versions=versions | {"python": platform.python_version()}, state="running")
         write_text(self.files.config, to_toml(recipe))

@@ -507,7 +507,7 @@ class TestRunsThatAreNotWhatTheySay:
         capsys.readouterr()
         assert halation("evaluate", run, "--data", data, "--out", tmp_path / "report.json") == 2
         message = one_line(capsys)
-        assert "model.safetensors is of another model: 4 tensors differ from what config.toml" in message
+        assert "model.safetensors is of another model: 4 tensors differ from those that config.toml" in message
         assert not (tmp_path / "report.json").exists()
 
     def test_a_checkpoint_of_another_model(

@@ -147,7 +147,7 @@ def test_clip_begins_with_its_own_scores(world: World) -> None:
 def test_two_towers_of_different_width_need_a_map(world: World, tmp_path: Path) -> None:
     pair = [f"image.name={world.hub / 'resnet'}", f"text.name={world.hub / 'bert'}"]
     data = world.folders["clip"]
-    with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; give model\.dim a width"):
+    with pytest.raises(InputError, match=r"images have 12 numbers and captions 8; set model\.dim to a width"):
         train(world.recipe("clip_finetune", *pair), data, tmp_path / "run")
     train(world.recipe("clip_finetune", *pair, "model.dim=8", "train.epochs=1"), data, tmp_path / "run")
     assert load(tmp_path / "run").config.model.dim == 8

@@ -238,7 +238,7 @@ def test_a_file_that_is_no_picture_is_refused_whatever_its_name(client: Client) 
     one, magic = client(), b"\x89PNG\r\n\x1a\n"
     for content in (b"just text", b"", magic + b"\x00" * 50, png(50, 50)[:80], b"GIF89a", b"\xff\xd8\xff\xe0"):
         refused = one.post("/search/image", files={"image": ("photo.jpg", content, "image/jpeg")})
-        assert refused.status_code == 415 and re.search("(no|not a) (readable )?picture", refused.json()["error"])
+        assert refused.status_code == 415 and re.search("not a (readable )?picture", refused.json()["error"])
 
 
 def test_one_client_asks_only_so_often(client: Client) -> None:

@@ -36,7 +36,7 @@ def run() -> Iterator[Row]:
     if not there:
         yield Row(GROUP, "gain in recall", "not measured: no runs on Flickr8k (HALATION_RUNS: their folder)")
     for name in there:
-        yield from _rows(name, load(RUNS / name).without_gist())
+        yield from _rows(name, load(RUNS / name))
 
 
 @dataclass(frozen=True)

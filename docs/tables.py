@@ -45,7 +45,7 @@ def _kinds() -> list[tuple[str, list[dict[str, Any]]]]:
     """Every model that was measured, as it is called, and its runs."""
     found = []
     for model, name in MODELS.items():
-        kinds = (("", "", ""), ("_daa", "", " + DAA"), ("_daa", "plain", " + DAA on its own score"))
+        kinds = (("", "", ""), ("_daa", "", " + DAA"), ("_daa", "weight10", " + DAA, weight 10"))
         for daa, label, called in kinds:
             runs = _runs(f"flickr8k_{model}{daa}", label)
             if runs:
@@ -68,7 +68,8 @@ def results() -> str:
         minutes = min(run["seconds"] for run in alone) / 60  # of the quickest: a machine may do other work
         daa = [_rsum(with_daa), _both(with_daa, "ASP(tfidf)")] if with_daa else ["", ""]
         rows.append([name, _both(alone, "R@1"), _rsum(alone), _both(alone, "ASP(tfidf)"), *daa, f"{minutes:.0f}"])
-    return _table.markdown(header, rows)
+    shown = [column for column in range(len(header)) if any(row[column] for row in rows)]
+    return _table.markdown([header[n] for n in shown], [[row[n] for n in shown] for row in rows])
 
 
 def _rsum(runs: list[dict[str, Any]]) -> str:

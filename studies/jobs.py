@@ -23,7 +23,7 @@ from halation._files import read_json, write_text
 from halation._parallel import threads
 from halation._progress import Progress, silent
 from halation.data import read_flickr8k_judgements
-from halation.encoders import Encoded, Model, detail_of, load
+from halation.encoders import Encoded, Model, load
 from halation.evaluation import Report, evaluate
 from halation.similarity import Gaussian
 from halation.training import Recipe, Run, read_recipe, train
@@ -197,7 +197,6 @@ def _hits(report: Report, side: str) -> FloatArray:
 
 def fifths(encoded: Encoded, report: Report, side: str) -> list[float] | None:
     """R@1 by fifth of the queries, from the most to the least certain; None for points."""
-    encoded = detail_of(encoded)
     if not isinstance(encoded, Gaussian) or encoded.is_point:
         return None
     order = np.argsort(encoded.uncertainty().numpy(), kind="stable")

@@ -100,7 +100,7 @@ def trust(
     measured: list[Measured] = []
     caught: dict[str, float] = {}
     for name, folder, path in given:
-        model = load(path).without_gist()
+        model = load(path)
         splits_of = {"dev": calibration_split(model, folder)[0], "test": model.open_dataset(folder, "test")}
         near = {
             kind: [near_matches(part, kind, progress=progress) for part in splits_of.values()] for kind in relevances

@@ -85,7 +85,11 @@ def apply_setting(document: dict[str, Any], setting: str) -> None:
 
 
 def from_toml(kind: type[T], document: Mapping[str, Any], source: str, *, skip: Iterable[str] = ()) -> T:
-    """The dataclass `kind`, filled strictly; the sections named in `skip` are left out unread."""
+    """The dataclass `kind`, filled strictly; the sections named in `skip` are left out unread.
+
+    A class variable `removed_keys` names keys of earlier versions, each with what to do about it. Such a key is ignored
+    if it is 0, empty or false, or if there is nothing to do; otherwise it is an InputError.
+    """
     return _Filler(kind, source).fill(kind, {key: document[key] for key in document if key not in set(skip)}, "")
 
 
@@ -103,9 +107,15 @@ class _Filler:
     def fill(self, kind: type[T], values: Mapping[str, Any], prefix: str) -> T:
         hints = get_type_hints(kind)
         known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        removed: Mapping[str, str] = getattr(kind, "removed_keys", {})
         given: dict[str, Any] = {}
         for key, value in values.items():
             name = f"{prefix}{key}"
+            if key in removed:
+                if value and removed[key]:
+                    problem = f": {name} is {value!r}, but {key} was removed"
+                    raise InputError(problem, path=self.source, remedy=removed[key])
+                continue
             if key not in known:
                 raise InputError(f": there is no {name}; {_suggestion(self.root, name)}", path=self.source)
             wanted = hints[key]

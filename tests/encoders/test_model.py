@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -92,6 +93,21 @@ def test_models_with_several_vectors_per_item_score_too(
     assert scores.shape == (3, 3) and scores.isfinite().all()
     with pytest.raises(InputError, match="which no index can store"):
         _ = loaded.indexed_similarity
+
+
+def test_a_run_of_0_1_opens_if_it_had_no_gist(model: Model, run: Path, tmp_path: Path) -> None:
+    old = shutil.copytree(run, tmp_path / "old")
+    text = (run / "config.toml").read_text(encoding="utf-8")
+    keys = "gist_dropout = 0.5\ngist_temperature = 0.1\ngist_share = 0.05\ngist_floor = 0.5\n"
+    (old / "config.toml").write_text(text.replace("[model]\n", f"[model]\ngist = 0\n{keys}"), encoding="utf-8")
+    opened = load(old)
+    assert opened.config == model.config
+    torch.testing.assert_close(opened.encode_texts(TEXTS).mean, model.encode_texts(TEXTS).mean)
+    (old / "config.toml").write_text(text.replace("[model]\n", f"[model]\ngist = 8\n{keys}"), encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"config\.toml: model\.gist is 8, but gist was removed; set it to 0 and train"
+    ):
+        load(old)
 
 
 def test_a_model_on_features_takes_features(tmp_path: Path) -> None:

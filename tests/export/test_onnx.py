@@ -35,7 +35,6 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[int, int]]] = {
     "pcme, features": (ON_FEATURES, (6, 0)),
     "pcme, features with cells": (ON_FEATURES, (6, 5)),
     "pcme, coarser cells": ((*ON_FEATURES, "image.grid=3"), (6, 5)),
-    "pcme with a gist": ((*ON_FEATURES, "model.gist=4"), (6, 0)),
     "pcme++, gpo": (("model.head=pcmepp", "model.source=local", "model.pool=gpo"), (0, 0)),
     "pcme++, max": (("model.head=pcmepp", "model.source=local", "model.pool=max"), (0, 0)),
     "pcme++, pooled": (("model.head=pcmepp",), (0, 0)),
@@ -79,7 +78,7 @@ def test_the_dense_pool_and_transformer_are_the_ragged_ones() -> None:
 def test_graphs_give_what_torch_gives(kind: str, tmp_path: Path) -> None:
     settings, dims = KINDS[kind]
     run = write_run(tmp_path / "run", *settings, dims=dims)
-    model = load(run).without_gist()
+    model = load(run)
     folder = export_onnx(run, tmp_path / "onnx")
     told = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
     assert told["opset"] == 17 and told["dim"] == 8
@@ -154,9 +153,10 @@ def test_what_is_left_out_is_said_with_the_reason(tmp_path: Path, capsys: pytest
 
     told, err = said(write_run(tmp_path / "pixels"), tmp_path / "a")
     assert told == {} and "left out" not in err
-    unknown = write_run(tmp_path / "unknown", *ON_FEATURES, "model.gist=4", dims=(6, 0))
+    unknown = write_run(tmp_path / "unknown", *ON_FEATURES, dims=(6, 0))
+    (unknown / "calibration.json").write_text("{}")
     told, _ = said(unknown, tmp_path / "b")
-    assert set(told) == {"gist", "backbone.onnx"} and "not known which network" in told["backbone.onnx"]
+    assert set(told) == {"calibration.json", "backbone.onnx"} and "not known which network" in told["backbone.onnx"]
     lite = write_run(tmp_path / "lite", *ON_FEATURES[:1], f"data.features={tmp_path}/efflite0", dims=(1280, 7))
     told, _ = said(lite, tmp_path / "c")
     assert "cells of 7, but efficientnet_lite0 gives 1280 and 1280" in told["backbone.onnx"]

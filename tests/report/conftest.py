@@ -29,7 +29,6 @@ KINDS: dict[str, tuple[str, ...]] = {
     "sgr": ("model.head=sgr", "model.sim_dim=4"),
     "saf": ("model.head=saf", "model.sim_dim=4"),
     "sgraf": ("model.head=sgraf", "model.sim_dim=4"),
-    "gist": ("model.gist=4",),
     "soft contrastive": ("loss.soft_contrastive.weight=1.0", "loss.soft_contrastive.scale=2.0"),
 }
 TEXT = "a red dog, on the grass zzz"

@@ -17,7 +17,7 @@ from PIL import Image
 from halation import similarity
 from halation._errors import InputError
 from halation.data import draw_scenes
-from halation.encoders import Model, PartEmbedding, detail_of, load
+from halation.encoders import Model, PartEmbedding, load
 from halation.report import explain
 from halation.report._attention import split_words
 from halation.report._score_parts import score_facts
@@ -41,7 +41,7 @@ def encoded(model: Model, picture: Path, text: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_parts_add_up_to_the_models_own_score(kind: str, run_of: RunOf, picture: Path) -> None:
-    model = load(run_of(kind)).without_gist()
+    model = load(run_of(kind))
     explained = explain(run_of(kind), picture, TEXT)
     assert math.fsum(part.value for part in explained.parts) == explained.score
     with torch.no_grad():
@@ -59,20 +59,6 @@ def test_the_parts_of_csd_are_the_distance_and_the_two_variances(run_of: RunOf, 
     assert explained.facts["Σσ² of the image"] == pytest.approx(spreads[0])
     sigma = math.exp(np.asarray(image.log_var[0] / 2).mean())
     assert explained.facts["σ of the image (geometric mean)"] == pytest.approx(sigma, rel=1e-5)
-
-
-def test_a_gist_is_told_from_the_detail(run_of: RunOf, picture: Path) -> None:
-    model = load(run_of("gist"))
-    image, text = encoded(model, picture, TEXT)
-    explained = explain(model, picture, TEXT)
-    joined, scores = explained.joined, model.network.scores(image, text)
-    assert joined is not None and joined.score == pytest.approx(float(scores), rel=1e-5)
-    join: Any = model.network.compare
-    tau = join.temperature
-    assert joined.score == pytest.approx(tau * np.logaddexp(joined.detail / tau, joined.gist / tau), rel=1e-5)
-    assert joined.share == pytest.approx(math.exp((joined.detail - joined.score) / tau), rel=1e-4)
-    assert joined.detail == pytest.approx((explained.score - float(join.median)) / float(join.reach), rel=1e-5)
-    assert explain(run_of("pcme"), picture, TEXT).joined is None
 
 
 def test_pcme_says_its_match_probability(run_of: RunOf, picture: Path) -> None:
@@ -100,9 +86,9 @@ def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", ["pcme", "pcme words", "point", "pvse", "sgr", "transformer", "gist"])
+@pytest.mark.parametrize("kind", ["pcme", "pcme words", "point", "pvse", "sgr", "transformer", "pcme csd"])
 def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
-    model = load(run_of(kind)).without_gist()
+    model = load(run_of(kind))
     explained = explain(run_of(kind), picture, TEXT)
     whole = float(model.network.scores(*encoded(model, picture, TEXT)))
     words = TEXT.split()
@@ -128,7 +114,7 @@ def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: P
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, opened: Image.Image) -> None:
-    model = load(run_of(kind)).without_gist()
+    model = load(run_of(kind))
     explained = explain(run_of(kind), picture, TEXT)
     image: Any = model.network.image
     text: Any = model.network.text
@@ -210,7 +196,7 @@ def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Pa
 
 
 def test_everything_can_be_written_as_json(run_of: RunOf, picture: Path) -> None:
-    for kind in ("gist", "sgr", "pvse"):
+    for kind in ("pcme", "sgr", "pvse"):
         said = json.loads(json.dumps(explain(run_of(kind), picture, TEXT).to_dict(), allow_nan=False))
         assert [word["word"] for word in said["words"]] == TEXT.split()
         assert said["score"] == pytest.approx(math.fsum(part["value"] for part in said["parts"]))
@@ -224,4 +210,4 @@ def test_a_scorers_words_are_named(run_of: RunOf, picture: Path) -> None:
     assert explained.image_attention[0].heads == ("red", "dog", "on", "the", "grass", "zzz")
     model = load(run_of("sgr"))
     image, text = encoded(model, picture, TEXT)
-    assert isinstance(detail_of(image), PartEmbedding) and isinstance(text, PartEmbedding)
+    assert isinstance(image, PartEmbedding) and isinstance(text, PartEmbedding)

@@ -28,7 +28,7 @@ HOSTILE = """red <script>window.broken=1</script> "dog" 'grass' & $x^2$ <img/src
 
 @pytest.fixture(scope="module")
 def hostile(run_of: RunOf, picture: Path) -> Explanation:
-    return explain(run_of("gist"), picture, HOSTILE)
+    return explain(run_of("pcme"), picture, HOSTILE)
 
 
 def test_light_falls_where_the_head_looks() -> None:
@@ -53,7 +53,7 @@ def test_what_is_shown_is_the_part_the_model_sees() -> None:
     assert seen.size == (100, 100) and np.asarray(seen).mean() > 245
 
 
-@pytest.mark.parametrize("kind", ["pcme csd", "gist", "point", "pvse", "sgraf"])
+@pytest.mark.parametrize("kind", ["pcme", "pcme csd", "point", "pvse", "sgraf"])
 def test_every_kind_is_drawn_and_printed(kind: str, run_of: RunOf, picture: Path, tmp_path: Path) -> None:
     explained = explain(run_of(kind), picture, TEXT)
     explained.to_html(tmp_path / "why.html")
@@ -162,16 +162,15 @@ NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−]0(\.0*)?(e[-+]?\d+)?(?![\w.])")
 
 
 def test_no_zero_is_negative_and_minus_is_a_minus(run_of: RunOf, opened: Image.Image, tmp_path: Path) -> None:
-    from halation.report import Attention, JoinedScore, Part
+    from halation.report import Attention, Part
 
-    known = explain(run_of("gist"), opened, TEXT)
+    known = explain(run_of("pcme"), opened, TEXT)
     zeros = np.full(len(known.words), -0.0)
     explained = replace(
         known,
         score=-0.0,
         parts=(Part("a", -0.0, "−d²"), Part("b", -1e-9, "−s"), Part("c", -0.25, "−t")),
         facts={"σ of the image (geometric mean)": -0.0, "Σσ² of the image": -1e-7, "other": -0.5},
-        joined=JoinedScore(-0.0, -0.00001, -0.0, -0.0),
         probability=-0.0,
         text_influence=np.where(np.arange(len(zeros)) == 1, -0.5, zeros),
         image_influence=np.array([[-0.0, -0.5], [-1e-12, 0.0]]),

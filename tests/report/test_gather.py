@@ -211,7 +211,7 @@ KINDS = {
     "point": ("model.head='point'",),
     "several": ("model.head='pvse'",),
     "scorer": ("model.head='sgr'", "model.sim_dim=4", "model.steps=1"),
-    "gist": ("model.gist=4", "loss.daa.weight=1"),
+    "Gaussian": ("loss.daa.weight=1",),
 }
 
 
@@ -222,9 +222,8 @@ def test_every_kind_of_model_has_a_report(kind: str, world: Path, tmp_path: Path
     facts, dataset = gather_facts(run, world, queries=0)
     text = write_page(facts, dataset.photos, tmp_path / "out").read_text(encoding="utf-8")
     assert "Give a second run to compare" in text and "Won" not in text
-    if kind == "gist":
-        assert facts.sigma and isinstance(facts.map, Map) and any("gist" in note for note in facts.map.notes)
-        assert "with a gist beside it" in text
+    if kind == "Gaussian":
+        assert facts.sigma and isinstance(facts.map, Map) and facts.map.shapes is not None
         return
     assert not facts.sigma and isinstance(facts.recall_by_sigma, Missing) and not facts.certainty
     assert text.count("This model has no σ") == 2

@@ -58,7 +58,7 @@ def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data
     expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
     assert expected is not None and found.calibrators.t2i.ambiguity is not None
     assert found.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
-    alone = fit_calibrator(judge(load(run).without_gist(), dataset)["t2i"]).calibrator.ambiguity
+    alone = fit_calibrator(judge(load(run), dataset)["t2i"]).calibrator.ambiguity
     assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
     assert any(note.startswith("words for σ: ") for note in found.calibrators.notes)
 

@@ -55,7 +55,7 @@ def ids(answer: Answer) -> list[str]:
 
 
 def encoded(run: Path, flickr: Path) -> tuple[list[str], Gaussian, list[str], Gaussian]:
-    model = load(run).without_gist()
+    model = load(run)
     dataset = model.open_dataset(flickr, "all")
     images, captions = model.encode_dataset(dataset)
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
@@ -592,13 +592,3 @@ def test_a_deterministic_model_has_no_uncertainty(flickr: Path, tmp_path: Path) 
     embed(run, flickr, tmp_path / "emb", split="dev")
     answer = open_search(make_index(tmp_path / "emb", tmp_path / "idx")).text("a dog")
     assert answer.uncertainty is None and answer.ambiguity is None and len(answer.hits) == 4
-
-
-def test_a_run_with_a_gist_is_searched_by_its_detail(flickr: Path, tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", "model.gist=8")
-    embed(run, flickr, tmp_path / "emb")
-    search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
-    names, images, _, captions = encoded(run, flickr)
-    query = load(run).open_dataset(flickr, "all").captions[3]
-    scores = load(run).without_gist().network.scores(images, captions)[:, 3]
-    assert ids(search.text(query, k=5)) == [names[int(i)] for i in scores.argsort(descending=True)[:5]]

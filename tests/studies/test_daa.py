@@ -73,7 +73,7 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
             write(tmp_path, job, made_up(seed, shift, clouds=True) | {"recipe": job.recipe})
             job = Job(f"flickr8k_sgr{kind}", seed=seed)
             write(tmp_path, job, made_up(seed, shift) | {"recipe": job.recipe})
-    for job in (job for job in jobs() if job.label in ("weight1", "weight2", "weight5", "plain")):
+    for job in (job for job in jobs() if job.label in ("weight1", "weight2", "weight5", "weight10")):
         write(tmp_path, job, made_up(job.seed) | {"recipe": job.recipe, "settings": job.settings})
     study = collect(tmp_path)
     text = study.to_markdown()
@@ -81,10 +81,10 @@ def test_the_tables_show_what_is_there_and_name_what_is_not(tmp_path: Path) -> N
     assert text.count("| pcme + DAA | 53.5 ± 0.7 | 53.5 ± 0.7 |") == 2  # a table per direction
     assert re.search(r"\| pcme \| \+3\.0 \| \+3\.0 \| \+\d+\.\d \[.*\] \| 0\.0 \| 2 \|", text)
     assert "| pcme | images | 50.0 | 40.0 | 30.0 | 20.0 | 10.0 |" in text
-    assert re.search(r"\| infonce \+ DAA on its own score \| .* \| 40\.0 ± 0\.0 \| 512 \| 1\.2 M \| 3 \|", text)
+    assert re.search(r"\| infonce \+ DAA, weight 10 \| .* \| 40\.0 ± 0\.0 \| 512 \| 1\.2 M \| 3 \|", text)
     assert re.search(r"\| sgr \| .* \| 40\.0 ± 0\.0 \| 128 \| 1\.2 M \| 2 \| 1\.0 \|", text)  # of the quickest seed
     assert "sgr is smaller than published: 16 cells, similarities of 32 numbers." in words
-    assert "`halation train flickr8k_infonce_daa --set model.gist=0 --set loss.daa.weight=10 " in words
+    assert "`halation train flickr8k_infonce_daa --set loss.daa.weight=10 " in words
     assert "`halation train flickr8k_NAME`" in words
     assert "runs (flickr8k_infonce-seed0, " in words
     assert text.index("## What DAA changes") < text.index("| pcme + DAA |") < text.index("](results/front.png)")
@@ -98,7 +98,7 @@ def test_a_gain_is_set_against_a_truth_that_was_not_trained_on() -> None:
     assert unconfirmed({}, ["pcme"], [0]) == ""
     better["test"]["expert_tau_c"] = 39.0
     text = unconfirmed(results, ["pcme"], [0])
-    assert "the experts' judgement does not confirm it (Expert τ_c falls for 1 of 1 models)" in text
+    assert "The experts' judgement does not confirm it (Expert τ_c falls for 1 of 1 models)" in text
     better["test"]["expert_tau_c"] = 41.0
     assert "does not settle it (Expert τ_c falls for 0 of 1 models)" in unconfirmed(results, ["pcme"], [0])
 

@@ -125,3 +125,16 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text("[train\nepochs = 3")
     with pytest.raises(InputError, match=r"r.toml: not valid TOML"):
         read_recipe(tmp_path / "r.toml")
+
+
+OLD_KEYS = "gist_dropout = 0.5\ngist_temperature = 0.1\ngist_share = 0.05\ngist_floor = 0.5\n"
+
+
+def test_a_recipe_with_a_gist_is_refused_with_the_way_to_train_without(tmp_path: Path) -> None:
+    old = tmp_path / "old.toml"
+    old.write_text(f"[model]\ndim = 8\ngist = 256\n{OLD_KEYS}")
+    with pytest.raises(InputError) as error:
+        read_recipe(old)
+    assert error.value.path == old and "\n" not in str(error.value)
+    assert "model.gist is 256, but gist was removed; set it to 0 and train again" in str(error.value)
+    assert read_recipe(old, ["model.gist=0"]) == parse_recipe("[model]\ndim = 8")

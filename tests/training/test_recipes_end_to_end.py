@@ -118,7 +118,6 @@ def test_every_recipe_has_its_sibling_with_daa_that_differs_in_nothing_else() ->
                 RECIPES / f"{name}_daa.toml",
                 [
                     f"name={name}",
-                    "model.gist=0",
                     *(f"loss.daa.{key}={value}" for key, value in vars(base.loss.daa).items()),
                 ],
             )

@@ -7,7 +7,7 @@ import torch
 
 from halation import losses, similarity, training
 from halation._errors import InputError
-from halation.encoders import GistEmbedding, MultiEmbedding, SoftMaximum, best_cosine
+from halation.encoders import MultiEmbedding, best_cosine
 from halation.similarity import Gaussian
 from halation.training._terms import ByMember, Learnt
 
@@ -105,14 +105,3 @@ def test_each_member_of_a_committee_has_a_loss_of_its_own(settings: training.Ter
     assert torch.isclose(together(joined(alone)), torch.stack([term(member) for member in alone]).mean())
     assert not torch.isclose(together(joined(alone)), term(joined(alone)))
     assert together.learnt() == (term.learnt() if isinstance(term, Learnt) else {})
-
-
-def test_a_gist_is_no_member() -> None:
-    alone = [step(clouds=False, seed=seed) for seed in range(2)]
-    whole = joined(alone)
-    gists = [GistEmbedding(side, step(clouds=False, seed=9).gaussians()[0]) for side in whole.gaussians()]
-    gisted = training.Step(
-        gists[0], gists[1], SoftMaximum(similarity.cosine), whole.matches, whole.find_relevance, 7, whole.number
-    )
-    term = ByMember(training.InfoNCE().build(), 2)
-    assert torch.equal(term(gisted), term(whole))

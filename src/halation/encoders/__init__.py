@@ -22,14 +22,12 @@ if TYPE_CHECKING:
     from halation.encoders._convert import convert_pcme, convert_pcmepp, convert_sgraf
     from halation.encoders._embeddings import (
         Encoded,
-        GistEmbedding,
         MultiEmbedding,
         PartEmbedding,
         as_float32,
         gather_encoded,
     )
     from halation.encoders._encode_split import encode_split, loader_for, open_split
-    from halation.encoders._gist import Gist, GistEncoder, SoftMaximum, detail_of
     from halation.encoders._gru import BiGRU
     from halation.encoders._head_pcme import PCMEHead, PVSEHead
     from halation.encoders._head_pcmepp import PCMEPPHead
@@ -61,9 +59,6 @@ __all__ = [
     "Encoded",
     "Encoder",
     "GeneralisedPool",
-    "Gist",
-    "GistEmbedding",
-    "GistEncoder",
     "HubImage",
     "HubText",
     "LearntScalars",
@@ -83,7 +78,6 @@ __all__ = [
     "RunFolder",
     "SmallConvNet",
     "SmallTransformer",
-    "SoftMaximum",
     "Vocabulary",
     "WordVectors",
     "WordsAndSentence",
@@ -94,7 +88,6 @@ __all__ = [
     "convert_pcme",
     "convert_pcmepp",
     "convert_sgraf",
-    "detail_of",
     "encode_split",
     "frozen_backbone",
     "gather_encoded",
@@ -114,9 +107,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Encoded": "halation.encoders._embeddings",
             "Encoder": "halation.encoders._network",
             "GeneralisedPool": "halation.encoders._pooling",
-            "Gist": "halation.encoders._gist",
-            "GistEncoder": "halation.encoders._gist",
-            "GistEmbedding": "halation.encoders._embeddings",
             "HubImage": "halation.encoders._image_hub",
             "HubText": "halation.encoders._text_hub",
             "LearntScalars": "halation.encoders._run_folder",
@@ -139,7 +129,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "SGRAF": "halation.encoders._sgraf",
             "SmallConvNet": "halation.encoders._image_small",
             "SmallTransformer": "halation.encoders._text_transformer",
-            "SoftMaximum": "halation.encoders._gist",
             "Vocabulary": "halation.encoders._vocabulary",
             "WordVectors": "halation.encoders._word_vectors",
             "WordsAndSentence": "halation.encoders._text_words",
@@ -150,7 +139,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "convert_pcme": "halation.encoders._convert",
             "convert_pcmepp": "halation.encoders._convert",
             "convert_sgraf": "halation.encoders._convert",
-            "detail_of": "halation.encoders._gist",
             "encode_split": "halation.encoders._encode_split",
             "frozen_backbone": "halation.encoders._build",
             "gather_encoded": "halation.encoders._embeddings",

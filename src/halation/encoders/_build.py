@@ -48,10 +48,7 @@ def build_network(
         image = _IMAGES[one_of(config.image.backbone, _IMAGES, "image.backbone")](config, dims)
         text = _TEXTS[one_of(config.text.backbone, _TEXTS, "text.backbone")](config, vocabulary, vectors)
         heads = _HEADS[one_of(config.model.head, _HEADS, "model.head")](config, image, text)
-        comparison = _comparison(config, memory)
-        if config.model.gist:
-            return _with_gist(config, image, text, heads, comparison)
-        return Network(Encoder(image, heads[0]), Encoder(text, heads[1]), comparison)
+        return Network(Encoder(image, heads[0]), Encoder(text, heads[1]), _comparison(config, memory))
 
 
 def _precomputed(config: ModelConfig, dims: tuple[int, int]) -> nn.Module:
@@ -210,17 +207,6 @@ _HEADS: dict[str, Callable[[ModelConfig, Any, Any], tuple[nn.Module, nn.Module]]
     "saf": _parts,
     "sgraf": _parts,
 }
-
-
-def _with_gist(config: ModelConfig, image: Any, text: Any, heads: tuple[nn.Module, nn.Module], compare: Any) -> Network:
-    m, vocabulary = config.model, getattr(text, "vocabulary", None)
-    gists = (
-        encoders.Gist(image.pooled_dim, m.gist, m.gist_dropout, is_image=True),
-        encoders.Gist(text.pooled_dim, m.gist, m.gist_dropout, is_image=False, words=len(vocabulary or ())),
-    )
-    joined = encoders.SoftMaximum(compare, m.gist_temperature, m.gist_share, m.gist_floor)
-    sides = [encoders.GistEncoder(*side) for side in zip((image, text), heads, gists, strict=True)]
-    return Network(sides[0], sides[1], joined)
 
 
 _DEFAULT_SIMILARITY = {"point": "cosine", "pcme": "l2", "pcmepp": "csd"}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from halation._errors import InputError
 from halation._toml import check_numbers, number
 
 __all__ = ["DataConfig", "HeadConfig", "ImageConfig", "ModelConfig", "TextConfig"]
+
+_NO_GIST = "set it to 0 and train again (DAA then trains the score that search uses)"
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,14 @@ class HeadConfig:
     sim_dim: int = number(64, positive=True)  # of sgr and saf
     steps: int = number(3, positive=True)  # of sgr's reasoning
     regions: int = 0  # cells of an image, for sgr's and saf's batch norm; 0 = no batch norm
-    gist: int = 0  # dimensions of a second embedding that orders items which do not match in detail; 0 = none
-    gist_dropout: float = number(0.5, below=1)  # of the features it reads
-    gist_temperature: float = number(0.1, positive=True)  # of the soft maximum of detail and gist
-    gist_share: float = number(0.05, positive=True, below=1)  # of the pairs, about, are ranked by detail alone
-    gist_floor: float = number(
-        0.5, below=1
-    )  # the smallest gist score: 0 is the detail's median, at 1 the gist alone decides
+
+    removed_keys: ClassVar[dict[str, str]] = {  # runs of 0.1 name them all
+        "gist": _NO_GIST,
+        "gist_dropout": "",
+        "gist_temperature": "",
+        "gist_share": "",
+        "gist_floor": "",
+    }
 
     def __post_init__(self) -> None:
         check_numbers(self, "model")

@@ -14,7 +14,6 @@ from halation.similarity import Gaussian, gather
 
 __all__ = [
     "Encoded",
-    "GistEmbedding",
     "MultiEmbedding",
     "PartEmbedding",
     "as_float32",
@@ -40,29 +39,18 @@ class PartEmbedding(NamedTuple):
     mask: Tensor | None = None  # (B, cells) bool, True = a real cell; None = all are real
 
 
-class GistEmbedding(NamedTuple):
-    """Items in detail, as the model's head gives them, and their gist."""
-
-    detail: Gaussian | MultiEmbedding | PartEmbedding
-    gist: Gaussian  # points of length 1
-
-
-Encoded = Gaussian | MultiEmbedding | PartEmbedding | GistEmbedding
+Encoded = Gaussian | MultiEmbedding | PartEmbedding
 """What an encoder returns for a batch of items."""
 E = TypeVar("E", bound=Encoded)
 
 
 def count(encoded: Encoded) -> int:
     """The number of items."""
-    if isinstance(encoded, GistEmbedding):
-        return len(encoded.gist)
     return len(encoded) if isinstance(encoded, Gaussian) else len(encoded[0])
 
 
 def map_tensors(encoded: E, change: Callable[[Tensor], Tensor]) -> E:
     """The same kind of embedding, with `change` applied to each of its tensors."""
-    if isinstance(encoded, GistEmbedding):
-        return GistEmbedding(map_tensors(encoded.detail, change), map_tensors(encoded.gist, change))  # type: ignore[return-value]
     if isinstance(encoded, Gaussian):
         return Gaussian(change(encoded.mean), None if encoded.log_var is None else change(encoded.log_var))  # type: ignore[return-value]
     return type(encoded)(*(None if x is None else change(x) for x in encoded))  # type: ignore[arg-type]
@@ -81,9 +69,6 @@ def as_float32(encoded: E) -> E:
 def concatenate(batches: Sequence[E]) -> E:
     """All batches as one; captions of different lengths are padded to the longest."""
     first = batches[0]
-    if isinstance(first, GistEmbedding):
-        details, gists = zip(*batches, strict=True)
-        return GistEmbedding(concatenate(details), Gaussian.cat(gists))  # type: ignore[return-value]
     if isinstance(first, Gaussian):
         return Gaussian.cat(batches)  # type: ignore[arg-type, return-value]
     longest = max(batch[0].shape[1] for batch in batches)  # type: ignore[union-attr]
@@ -97,8 +82,6 @@ def gather_encoded(encoded: E) -> E:
     """The items of all processes, with gradients; the same on every process."""
     if not (dist.is_available() and dist.is_initialized()):
         return encoded
-    if isinstance(encoded, GistEmbedding):
-        return GistEmbedding(gather_encoded(encoded.detail), gather_encoded(encoded.gist))  # type: ignore[return-value]
     if isinstance(encoded, PartEmbedding):
         longest = torch.tensor(encoded.local.shape[1], device=encoded.local.device)
         dist.all_reduce(longest, dist.ReduceOp.MAX)

@@ -23,7 +23,6 @@ from halation.encoders._build import build_network
 from halation.encoders._config import ModelConfig
 from halation.encoders._embeddings import Encoded, concatenate, count, map_tensors
 from halation.encoders._encode_split import encode_split, loader_for, open_split
-from halation.encoders._gist import without_gist
 from halation.encoders._network import Network, current_device
 from halation.encoders._readers import ImageReader, TextReader
 from halation.encoders._run_folder import LearntScalars, RunFolder
@@ -140,13 +139,6 @@ class Model:
     def preprocess(self, picture: Image.Image) -> Tensor:
         """A picture → pixels (3, H, W), as the image backbone takes them."""
         return self.images.preprocess(picture)
-
-    def without_gist(self) -> Model:
-        """The same model without its gist, if it has one: an index stores and searches the detail."""
-        network = without_gist(self.network)
-        if network is self.network:
-            return self
-        return Model(self.folder, self.config, network, self.learnt, images=self.images, texts=self.texts)
 
     @property
     def indexed_similarity(self) -> IndexedSimilarity:

@@ -57,17 +57,16 @@ def export_onnx(
 
     Each graph gives `mean` and `log_var` (log σ²; −inf if the model gives points), for any batch and any length of
     text. image.onnx takes pixels. For a run trained on features it takes features; backbone.onnx beside it computes
-    them from pixels, if it is known which network did (`backbone` and `data` as in `halation.load`). Of a run with a
-    gist, the detail is exported. preprocess.json lists under "left_out" what is missing, and why. If you name a
-    `backbone` and it cannot be exported, that is an error.
+    them from pixels, if it is known which network did (`backbone` and `data` as in `halation.load`).
+    preprocess.json lists under "left_out" what is missing, and why. If you name a `backbone` and it cannot be exported,
+    that is an error.
 
     The folder is published only if every graph agrees with the run's own model within `TOLERANCE`. Returns `out`.
     """
-    whole = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
-    model = whole.without_gist()
+    model = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
     runtime = _onnxruntime()
     similarity = _check(model)
-    left_out = left_out_of(whole)
+    left_out = left_out_of(model)
     graphs = {"image": _image(model), "text": _text(model)}
     try:
         graphs |= _backbone(model)

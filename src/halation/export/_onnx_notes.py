@@ -81,8 +81,6 @@ def _how_to_read(vocabulary: Vocabulary) -> dict[str, Any]:
 def left_out_of(model: Model) -> dict[str, str]:
     """The parts of a run that the graphs do not hold, and why."""
     left_out = {}
-    if model.config.model.gist:
-        left_out["gist"] = "it orders what does not match; the graphs give the detail, which an index searches"
     if isinstance(model.network.text.backbone, WordsAndSentence):
         left_out["sentence encoder"] = (
             "text.onnx takes its vectors as the input `sentence`; preprocess.json says which model gives them"

@@ -15,7 +15,7 @@ from halation._lazy import lazy
 
 if TYPE_CHECKING:
     from halation.report._explain import Explainer, explain, explain_hit
-    from halation.report._explanation import Attention, Explanation, JoinedScore, Part
+    from halation.report._explanation import Attention, Explanation, Part
     from halation.report._facts import Facts
     from halation.report._gather_facts import gather_facts
     from halation.report._influence import ExplanationCancelled
@@ -27,7 +27,6 @@ __all__ = [
     "Explanation",
     "ExplanationCancelled",
     "Facts",
-    "JoinedScore",
     "Part",
     "explain",
     "explain_hit",
@@ -44,7 +43,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Explainer": "halation.report._explain",
             "Explanation": "halation.report._explanation",
             "Facts": "halation.report._facts",
-            "JoinedScore": "halation.report._explanation",
             "Part": "halation.report._explanation",
             "ExplanationCancelled": "halation.report._influence",
             "explain": "halation.report._explain",

@@ -17,9 +17,9 @@ from halation._arrays import FloatArray
 from halation._errors import InputError, MissingExtra
 from halation._web import plain
 from halation.data import Features, read_picture
-from halation.encoders import Encoded, GistEmbedding, Model, SoftMaximum, detail_of, load
+from halation.encoders import Encoded, Model, load
 from halation.report._attention import SideAttention, TextWords, attention_of, cells_per_row, split_words
-from halation.report._explanation import Explanation, JoinedScore
+from halation.report._explanation import Explanation
 from halation.report._influence import (
     MOST_WORDS,
     IsWanted,
@@ -129,8 +129,7 @@ class Explainer:
         self.search = search  # probabilities are those of its hits
         self.model, self.network = model, model.network
         self.recipe = read_recipe(model.folder)
-        compare = self.network.compare
-        self.compare: Any = compare.compare if isinstance(compare, SoftMaximum) else compare
+        self.compare: Any = model.network.compare
 
     def __call__(
         self,
@@ -180,13 +179,12 @@ class Explainer:
     ) -> Explanation:
         query = read_query(text, self.model)
         words, encoded_text = split_words(query.text, self.model), self._encode_texts([query.text])
-        image_detail, text_detail = detail_of(image.encoded), detail_of(encoded_text)
-        parts = score_parts(self.compare, image_detail, text_detail)
+        parts = score_parts(self.compare, image.encoded, encoded_text)
         score = math.fsum(part.value for part in parts)
-        over_cells, over_words = self._attention(image, query.text, text_detail, words)
+        over_cells, over_words = self._attention(image, query.text, encoded_text, words)
 
         def text_scores(texts: Sequence[str]) -> Tensor:
-            return self._scores(image_detail, detail_of(self._encode_texts(texts)))[0]
+            return self._scores(image.encoded, self._encode_texts(texts))[0]
 
         if not query.understood:
             probability = MatchProbability(None, _UNKNOWN_WORDS)
@@ -197,7 +195,7 @@ class Explainer:
             similarity=similarity_name(self.compare),
             score=score,
             parts=parts,
-            facts=score_facts(self.compare, image_detail, text_detail, self.recipe, self.model.learnt),
+            facts=score_facts(self.compare, image.encoded, encoded_text, self.recipe, self.model.learnt),
             probability=probability.value,
             about_probability=probability.about,
             words=words.words,
@@ -206,11 +204,10 @@ class Explainer:
             text_attention=over_words.attentions,
             about_image_attention=over_cells.why_none,
             about_text_attention=over_words.why_none,
-            image_influence=self._image_influence(image, text_detail, score, is_wanted),
+            image_influence=self._image_influence(image, encoded_text, score, is_wanted),
             text_influence=_array(word_influence(score, words.without, text_scores, is_wanted)),
             picture=picture,
             view=self._view(picture, image.pixels is not None),
-            joined=self._joined(image.encoded, encoded_text),
             notes=(*query.notes, *_limits(words, image)),
         )
 
@@ -222,7 +219,7 @@ class Explainer:
         parts = parts_per_row(cells_per_row(image.features.local) or _CELLS)
 
         def scores(pixels: Tensor) -> Tensor:
-            return self._scores(detail_of(self.network.images(self.model.images.read(pixels))), text)[:, 0]
+            return self._scores(self.network.images(self.model.images.read(pixels)), text)[:, 0]
 
         return _array(cell_influence(image.pixels, parts, parts, score, scores, is_wanted))
 
@@ -234,11 +231,11 @@ class Explainer:
         return scores.float().cpu()
 
     def _attention(
-        self, image: EncodedImage, text: str, text_detail: Encoded, words: TextWords
+        self, image: EncodedImage, text: str, encoded_text: Encoded, words: TextWords
     ) -> tuple[SideAttention, SideAttention]:
         """The attention over the cells of the picture and over the words."""
         text_features = cast(Any, self.network.text).backbone(self.model.texts.tokens([text]))
-        encoded, features = (detail_of(image.encoded), text_detail), (image.features, text_features)
+        encoded, features = (image.encoded, encoded_text), (image.features, text_features)
         return attention_of(self.network, self.compare, encoded, features, words, self.model.texts.words(text))
 
     def _known_words(self, words: TextWords) -> tuple[bool, ...]:
@@ -262,25 +259,11 @@ class Explainer:
             float(calibrator.probability([score])[0]), f"as a hit among {calibrator.probability_map.gallery:,} pictures"
         )
 
-    def _joined(self, image: Encoded, text: Encoded) -> JoinedScore | None:
-        join = self.network.compare
-        if not (isinstance(join, SoftMaximum) and isinstance(image, GistEmbedding) and isinstance(text, GistEmbedding)):
-            return None
-        return joined_score(join, image, text)
-
     def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
         width, height = map(float, picture.size)
         view = getattr(self.model.images.network, "view", None) if looked else None  # your own network need not have it
         box: tuple[float, float, float, float] = view(*picture.size) if view else (0.0, 0.0, width, height)
         return box
-
-
-def joined_score(join: SoftMaximum, image: GistEmbedding, text: GistEmbedding) -> JoinedScore:
-    """The detail and gist scores of one image and one text, and their soft maximum."""
-    detail = (join.detail(image, text) - join.median) / join.reach
-    gist = join.floor + (1 - join.floor) * (1 + (image.gist.mean * text.gist.mean).sum()) / 2
-    share = torch.sigmoid((detail - gist) / join.temperature)
-    return JoinedScore(float(join(image, text)), float(detail), float(gist), float(share))
 
 
 def _limits(words: TextWords, image: EncodedImage) -> Iterator[str]:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from halation._arrays import FloatArray
 
-__all__ = ["Attention", "Explanation", "JoinedScore", "Part"]
+__all__ = ["Attention", "Explanation", "Part"]
 
 Box = tuple[float, float, float, float]
 
@@ -28,23 +28,6 @@ class Part:
     name: str
     value: float
     formula: str
-
-
-@dataclass(frozen=True)
-class JoinedScore:
-    """The detail score and the gist score of a model that has a gist, joined by a soft maximum.
-
-        score = τ log(exp(detail / τ) + exp(gist / τ)),    share = σ((detail − gist) / τ)
-
-    detail   the detail score on the soft maximum's scale: 0 = the median pair, 1 = it decides alone
-    gist     the gist score on the same scale
-    share    how much of the joined score comes from the detail, 0…1
-    """
-
-    score: float
-    detail: float
-    gist: float
-    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +53,7 @@ class Attention:
 class Explanation:
     """Why a picture scores as it does for a text; made by `explain`.
 
-    score               the score that search ranks by, bigger = closer: the sum of `parts`. If the model has a gist,
-                        this is the detail score, and `joined` has both
+    score               the score that search ranks by, bigger = closer: the sum of `parts`
     parts               the numbers that add up to the score
     facts               other numbers: the σ of both sides, …
     probability         the calibrated match probability; None if it is not known
@@ -105,7 +87,6 @@ class Explanation:
     text_influence: FloatArray
     picture: Image.Image = field(repr=False)
     view: Box
-    joined: JoinedScore | None = None
     notes: tuple[str, ...] = ()
     about_image_attention: str = ""
     about_text_attention: str = ""
@@ -125,7 +106,6 @@ class Explanation:
             "similarity": self.similarity,
             "parts": [{"name": part.name, "value": part.value, "formula": part.formula} for part in self.parts],
             "facts": dict(self.facts),
-            "joined": None if self.joined is None else vars(self.joined),
             "probability": self.probability,
             "about_probability": self.about_probability,
             "words": [

@@ -107,12 +107,6 @@ def _other_rows(e: Explanation) -> list[tuple[str, str, str]]:
     """(name, number, what it is) of everything beside the parts of the score."""
     probability = "not known" if e.probability is None else percent(e.probability)
     rows = [("match probability", probability, e.about_probability)]
-    if e.joined is not None:
-        rows += [
-            ("detail, rescaled", plain(e.joined.detail, 4), "0 = the median pair, 1 = decides alone"),
-            ("gist", plain(e.joined.gist, 4), "how well the overall content agrees"),
-            ("joined", plain(e.joined.score, 4), f"soft maximum of both; {percent(e.joined.share)} from the detail"),
-        ]
     return rows + [(name, significant(value), "") for name, value in e.facts.items()]
 
 

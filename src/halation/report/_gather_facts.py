@@ -84,7 +84,7 @@ def gather_facts(
         recall={direction: _recall(runs, direction) for direction in DIRECTIONS},
         precision=precision,
         precision_note=precision_note,
-        reliability=reliabilities(ours.model, dataset, ours.detail_scores(), seed=seed, progress=progress),
+        reliability=reliabilities(ours.model, dataset, ours.scores, seed=seed, progress=progress),
         recall_by_sigma=_recall_by_sigma(runs) if ours.sigma else _NO_SIGMA,
         sigma_histograms=sigma_histograms(ours.sigma) if ours.sigma else _NO_SIGMA,
         asp_histograms={direction: asp_histograms(ours.report.per_query[direction]) for direction in DIRECTIONS},

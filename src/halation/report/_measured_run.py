@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import FloatArray
 from halation._progress import Progress
 from halation.data import Dataset, Direction
-from halation.encoders import Encoded, GistEmbedding, Model, MultiEmbedding, detail_of, load
+from halation.encoders import Encoded, Model, MultiEmbedding, load
 from halation.evaluation import Report, evaluate
 from halation.report._facts import Map, Missing, RunFacts
 from halation.report._figure_data import training_of
@@ -44,25 +44,16 @@ class MeasuredRun:
         """The scores (n,) of one query."""
         return self.scores[item] if direction == "i2t" else np.ascontiguousarray(self.scores[:, item])
 
-    def detail_scores(self) -> FloatArray:
-        """The scores (n_images, n_captions) without the gist, if there is one: what calibrators are fitted on."""
-        if not isinstance(self.images, GistEmbedding):
-            return self.scores
-        network = self.model.without_gist().network
-        scores: FloatArray = network.all_scores(detail_of(self.images), detail_of(self.captions)).numpy()
-        return scores
-
     def facts(self) -> RunFacts:
         """The run in one line."""
         recipe, run = read_recipe(self.model.folder), Run(self.model.folder)
         terms = [(name, term.weight) for name, term in vars(recipe.loss).items() if term.weight]
         losses = ", ".join(f"{name} × {weight:g}" for name, weight in terms)
-        gist = " with a gist beside it" if isinstance(self.images, GistEmbedding) else ""
         seconds = run.about().get("seconds")
         return RunFacts(
             self.title,
             recipe.name,
-            f"{recipe.model}{gist}; losses {losses}",
+            f"{recipe.model}; losses {losses}",
             float(seconds) if isinstance(seconds, (int, float)) else None,
             training_of(run, self.number),
         )
@@ -76,19 +67,16 @@ class MeasuredRun:
         return made
 
     def _clouds(self) -> Clouds | Missing:
-        images, captions = detail_of(self.images), detail_of(self.captions)
-        notes: tuple[str, ...] = ()
-        if isinstance(self.images, GistEmbedding):
-            notes = ("shown are the detail embeddings; the gist has a space of its own",)
+        images, captions = self.images, self.captions
         if isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding):
-            notes = (*notes, "this model has several embeddings per item; each item is shown at their mean")
+            notes = ("this model has several embeddings per item; each item is shown at their mean",)
             return Clouds(images.points.mean(1).numpy(), captions.points.mean(1).numpy(), notes=notes)
         if not isinstance(images, Gaussian) or not isinstance(captions, Gaussian):
             return Missing("This model scores pairs directly, so images and captions have no embeddings to map")
         if images.is_point or captions.is_point:
-            return Clouds(images.mean.numpy(), captions.mean.numpy(), notes=notes)
+            return Clouds(images.mean.numpy(), captions.mean.numpy())
         variances = images.var.numpy(), captions.var.numpy()
-        return Clouds(images.mean.numpy(), captions.mean.numpy(), *variances, notes)
+        return Clouds(images.mean.numpy(), captions.mean.numpy(), *variances)
 
 
 def measure_run(
@@ -104,6 +92,6 @@ def measure_run(
 
 
 def _sigma(images: Encoded, captions: Encoded) -> dict[str, FloatArray]:
-    sides = {"images": detail_of(images), "captions": detail_of(captions)}
+    sides = {"images": images, "captions": captions}
     clouds = {name: side for name, side in sides.items() if isinstance(side, Gaussian) and not side.is_point}
     return {name: side.uncertainty().numpy() for name, side in clouds.items()} if len(clouds) == 2 else {}

@@ -22,7 +22,7 @@ _CELLS = 1 << 24  # scores per direction: enough for a curve, and a COCO gallery
 def reliabilities(
     model: Model, dataset: Dataset, scores: FloatArray, *, seed: int = 0, progress: Progress = silent
 ) -> dict[Direction, ReliabilityFacts | Missing]:
-    """The reliability of both directions. scores (n_images, n_captions): without the gist, as for calibrators."""
+    """The reliability of both directions. scores (n_images, n_captions)."""
     if dataset.name.endswith(f"-{model.config.data.train}"):
         return dict.fromkeys(("i2t", "t2i"), Missing("this is the training split, on which probabilities mean nothing"))
     calibrators = _read_calibrators(model)

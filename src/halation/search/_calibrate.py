@@ -67,7 +67,7 @@ def calibrate_run(
     relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the
                 images with a caption relevance ≥ near; only where annotations give each caption one image alone
     """
-    model = load(run).without_gist()
+    model = load(run)
     threshold = _threshold(relevance, near)
     dataset, notes = calibration_split(model, data, split)
     close = near_matches(dataset, relevance, threshold, progress=progress)

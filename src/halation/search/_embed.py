@@ -67,7 +67,7 @@ def embed(
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
     if workers is not None and workers < 1:
         raise InputError(f"workers is {workers}; it must be 1 or more, or left out")
-    model = (run if isinstance(run, Model) else load(run, backbone=backbone)).without_gist()
+    model = run if isinstance(run, Model) else load(run, backbone=backbone)
     _ = model.indexed_similarity  # an InputError where nothing could search these embeddings
     collection = open_source(source, model, side=side, split=split, root=root)
     if "images" in collection.sides and not collection.stores:

@@ -33,7 +33,7 @@ def open_search(
     """
     root = Path(folder)
     head = _read_head(root)
-    model = _model(root, head, run, backbone).without_gist()  # a gist orders what does not match
+    model = _model(root, head, run, backbone)
     mark = model.fingerprint
     if mark != head["fingerprint"]:
         raise InputError(

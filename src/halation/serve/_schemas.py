@@ -180,15 +180,6 @@ class Attention(BaseModel):
     )
 
 
-class JoinedScore(BaseModel):
-    """Detail and gist, joined by a soft maximum."""
-
-    score: float
-    detail: float
-    gist: float
-    share: float
-
-
 class Explanation(BaseModel):
     """Why a picture scores as it does for these words."""
 
@@ -198,7 +189,6 @@ class Explanation(BaseModel):
     similarity: str
     parts: list[ScorePart]
     facts: dict[str, float] = Field(description="What else is known: σ of both sides, …")
-    joined: JoinedScore | None
     probability: float | None
     about_probability: str = Field(description="What the probability refers to, or why there is none.")
     words: list[QueryWord]

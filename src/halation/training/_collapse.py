@@ -11,7 +11,7 @@ from torch import Tensor
 
 from halation._errors import HalationError
 from halation.data import Truth
-from halation.encoders import Encoded, PartEmbedding, detail_of
+from halation.encoders import Encoded, PartEmbedding
 from halation.similarity import Gaussian
 
 __all__ = ["CollapseDetector", "TrainingStopped", "ValidationStats", "chance", "mean_cosine"]
@@ -96,7 +96,6 @@ def chance(truth: Truth, k: int = 10) -> dict[str, float]:
 
 def mean_cosine(encoded: Encoded, most: int = 1000) -> float:
     """Mean cosine of two items: 1 = all the same."""
-    encoded = detail_of(encoded)
     if isinstance(encoded, Gaussian):
         x: Tensor = encoded.mean
     elif isinstance(encoded, PartEmbedding):

@@ -31,16 +31,13 @@ class Learner:
         self.weights = [p for p in objective.parameters() if p.requires_grad]
         self.average = [p.detach().clone() for p in self.weights] if settings.ema else []
         self.updates = 0
-        gists = {id(p) for side in _sides(objective) for p in getattr(side, "gist", nn.Module()).parameters()}
-        parts = [[p for p in self.weights if (id(p) in gists) is gist] for gist in (False, True)]
-        self.parts = [part for part in parts if part]  # detail and gist learn from different losses: clipped apart
 
     def update(self) -> float:
         """Step the optimiser; the norm of the gradient before clipping."""
         share = self.settings.rate(self.updates, self.steps)
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
-        norms = [nn.utils.clip_grad_norm_(part, self.settings.clip or float("inf")) for part in self.parts]
+        norm = nn.utils.clip_grad_norm_(self.weights, self.settings.clip or float("inf"))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.updates += 1
@@ -48,7 +45,7 @@ class Learner:
             decay = min(self.settings.ema, (1 + self.updates) / (10 + self.updates))  # young averages forget faster
             for average, weight in zip(self.average, self.weights, strict=True):
                 average.lerp_(weight.detach(), 1 - decay)
-        return float(torch.stack(norms).square().sum().sqrt())
+        return float(norm)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -102,14 +99,10 @@ class Learner:
         return named | dict(self.objective.named_buffers())
 
 
-def _sides(objective: Objective) -> tuple[nn.Module, nn.Module]:
-    return objective.model.image, objective.model.text
-
-
 def _groups(objective: Objective, settings: Settings) -> list[dict[str, Any]]:
     """Backbones at their own rates, layer by layer; everything else at the full one; no decay of vectors."""
     groups: list[dict[str, Any]] = []
-    for side in _sides(objective):
+    for side in (objective.model.image, objective.model.text):
         backbone = getattr(side, "backbone", None)
         if backbone is not None and hasattr(backbone, "layers"):
             groups += layer_groups(backbone, settings.lr * settings.backbone_lr, settings.layer_decay)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from halation._errors import InputError
-from halation.encoders import Encoded, MultiEmbedding, SoftMaximum, detail_of
+from halation.encoders import Encoded, MultiEmbedding
 from halation.similarity import Gaussian, keyed_noise
 
 __all__ = ["Step"]
@@ -40,16 +40,7 @@ class Step:
     @cached_property
     def scores(self) -> Tensor:
         """(n, m), bigger = closer: what the model ranks by."""
-        if isinstance(self.compare, SoftMaximum):
-            return self.compare.join(self.detail, self.images.gist, self.captions.gist)  # type: ignore[union-attr]
         return self.compare(self.images, self.captions)
-
-    @cached_property
-    def detail(self) -> Tensor:
-        """(n, m), the scores without the gist, where the model has one: annotated matches train these."""
-        if isinstance(self.compare, SoftMaximum):
-            return self.compare.detail(self.images, self.captions)  # type: ignore[arg-type]
-        return self.scores
 
     @cached_property
     def relevance(self) -> Tensor:
@@ -65,14 +56,14 @@ class Step:
 
     def gaussians(self) -> tuple[Gaussian, Gaussian]:
         """Images and captions, where the model encodes them as Gaussians."""
-        images, captions = detail_of(self.images), detail_of(self.captions)
+        images, captions = self.images, self.captions
         if not (isinstance(images, Gaussian) and isinstance(captions, Gaussian)):
             raise InputError("this loss needs Gaussians; take a head that gives them (point, pcme, pcmepp)")
         return images, captions
 
     def multi_embeddings(self) -> tuple[MultiEmbedding, MultiEmbedding]:
         """Images and captions, where the model encodes them as several embeddings per item."""
-        images, captions = detail_of(self.images), detail_of(self.captions)
+        images, captions = self.images, self.captions
         if not (isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding)):
             raise InputError("this loss needs several embeddings per item; take the head pvse")
         return images, captions

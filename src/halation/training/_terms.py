@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from halation import losses
 from halation._errors import one_of
 from halation._toml import number
-from halation.encoders import Committee, SoftMaximum
+from halation.encoders import Committee
 from halation.semantics import METRICS
 from halation.training._step import Step
 
@@ -91,7 +91,7 @@ class _InfoNCE(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
 
     def forward(self, step: Step) -> Tensor:
-        return losses.info_nce(step.detail, step.matches, self._temperature())
+        return losses.info_nce(step.scores, step.matches, self._temperature())
 
     def learnt(self) -> dict[str, float]:
         return {"temperature": self._temperature().item()}
@@ -119,7 +119,7 @@ class _Sigmoid(nn.Module):
         self.loss = losses.SigmoidPairwise(scale, shift)
 
     def forward(self, step: Step) -> Tensor:
-        result: Tensor = self.loss(step.detail, step.matches)
+        result: Tensor = self.loss(step.scores, step.matches)
         return result
 
     def learnt(self) -> dict[str, float]:
@@ -138,7 +138,7 @@ class Triplet(Term):
 
     def value(self, step: Step) -> Tensor:
         hardest = self.hardest and step.number >= self.sum_steps
-        loss = losses.triplet(step.detail, step.matches, self.margin, hardest=hardest)
+        loss = losses.triplet(step.scores, step.matches, self.margin, hardest=hardest)
         negatives = 1 if hardest else step.matches.numel() / len(step.matches)
         return loss / (step.matches.sum() * negatives)
 
@@ -240,7 +240,7 @@ class SmoothAP(Term):
     by_member: ClassVar[bool] = True
 
     def value(self, step: Step) -> Tensor:
-        result: Tensor = losses.SmoothAP(self.temperature)(step.detail, step.matches)
+        result: Tensor = losses.SmoothAP(self.temperature)(step.scores, step.matches)
         return result
 
 
@@ -291,9 +291,8 @@ class ByMember(nn.Module):
         self.term, self.members = term, members
 
     def forward(self, step: Step) -> Tensor:
-        compare = step.compare.compare if isinstance(step.compare, SoftMaximum) else step.compare
         sides = (Committee.split(side, self.members) for side in step.gaussians())
-        steps = [replace(step, images=i, captions=c, compare=compare) for i, c in zip(*sides, strict=True)]
+        steps = [replace(step, images=i, captions=c) for i, c in zip(*sides, strict=True)]
         return torch.stack([self.term(alone) for alone in steps]).mean()
 
     def learnt(self) -> dict[str, float]:

@@ -112,11 +112,10 @@ function parts(why) {
 }
 
 function facts(why) {
-  const told = [
-    why.joined && ["Joined with the gist", number(why.joined.score)],
-    ...Object.entries(why.facts).filter(([name]) => name.startsWith("σ")).map(([name, value]) => [name.replace(" (geometric mean)", ""), value.toPrecision(3)]),
-  ].filter(Boolean);
-  return told.length > 0 && el("dl", {}, told.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  const rows = Object.entries(why.facts)
+    .filter(([name]) => name.startsWith("σ"))
+    .map(([name, value]) => [name.replace(" (geometric mean)", ""), value.toPrecision(3)]);
+  return rows.length > 0 && el("dl", {}, rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
 // the panel of one picture; `close` takes the sheet off the picture again, and ends what is being asked

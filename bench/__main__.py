@@ -1,7 +1,7 @@
 """`python -m bench [part …]`: run the benchmarks (all, or those you name), each into its table of RESULTS.md.
 
 Two more write nothing there and run by themselves: `python -m bench.sizing` (what a collection costs, for
-docs/scaling.md) and `python -m bench.house` (lines, rooms, imports and tests of this repository).
+docs/index_backends.md) and `python -m bench.house` (lines, rooms, imports and tests of this repository).
 """
 
 from __future__ import annotations

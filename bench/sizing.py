@@ -1,6 +1,6 @@
 """What a collection costs on one core: pictures and captions embedded per second, bytes per item, latency by size.
 
-    OMP_NUM_THREADS=1 python -m bench.sizing               # writes docs/sizing.json, the source of docs/scaling.md
+    OMP_NUM_THREADS=1 python -m bench.sizing               # writes docs/sizing.json, for docs/index_backends.md
     OMP_NUM_THREADS=1 python -m bench.sizing pictures      # only that part
     OMP_NUM_THREADS=1 python -m bench.sizing --quick       # some seconds: few repeats, only the smallest index
 

@@ -20,7 +20,7 @@ from halation import _table
 from halation._files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/which_loss.md", "docs/reading_sigma.md", "docs/scaling.md")
+PAGES = ("README.md", "docs/reading_sigma.md", "docs/index_backends.md")
 MODELS = {
     "cca": "CCA, in closed form", "infonce": "InfoNCE", "committee": "InfoNCE, committee of 3", "vse": "VSE++",
     "pvse": "PVSE", "pcme": "PCME", "pcmepp": "PCME++", "sgr": "SGR", "saf": "SAF",
@@ -34,23 +34,10 @@ def filled(text: str) -> str:
     return _MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", text)
 
 
-def _runs(recipe: str, label: str = "") -> list[dict[str, Any]]:
+def _runs(recipe: str) -> list[dict[str, Any]]:
     """What was measured of a recipe, a run per seed."""
-    names = ("-".join(part for part in (recipe, label, f"seed{seed}") if part) for seed in SEEDS)
-    paths = (ROOT / "docs" / "results" / f"{name}.json" for name in names)
+    paths = (ROOT / "docs" / "results" / f"{recipe}-seed{seed}.json" for seed in SEEDS)
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
-
-
-def _kinds() -> list[tuple[str, list[dict[str, Any]]]]:
-    """Every model that was measured, as it is called, and its runs."""
-    found = []
-    for model, name in MODELS.items():
-        kinds = (("", "", ""), ("_daa", "", " + DAA"), ("_daa", "weight10", " + DAA, weight 10"))
-        for daa, label, called in kinds:
-            runs = _runs(f"flickr8k_{model}{daa}", label)
-            if runs:
-                found.append((f"{name}{called}", runs))
-    return found
 
 
 def _both(runs: list[dict[str, Any]], metric: str) -> str:
@@ -76,19 +63,13 @@ def _rsum(runs: list[dict[str, Any]]) -> str:
     return f"{np.mean([run['test']['rsum'] for run in runs]):.1f}"
 
 
-def losses() -> str:
-    """What each loss buys: recall against ASP."""
-    header = ["loss", "R@1", "R-sum", "ASP(tfidf)"]
-    rows = [[name, _both(runs, "R@1"), _rsum(runs), _both(runs, "ASP(tfidf)")] for name, runs in _kinds()]
-    return _table.markdown(header, rows)
-
-
 def fifths() -> str:
     """R@1 by fifth of uncertainty, of the models that have any."""
     header = ["model", "queries", "most certain", "2", "3", "4", "least certain"]
     rows = []
-    for name, runs in _kinds():
-        if "DAA" in name or runs[0]["test"]["fifths"]["captions"] is None:
+    for model, name in MODELS.items():
+        runs = _runs(f"flickr8k_{model}")
+        if not runs or runs[0]["test"]["fifths"]["captions"] is None:
             continue
         for side in ("captions", "images"):
             values = np.mean([run["test"]["fifths"][side] for run in runs], axis=0)
@@ -128,7 +109,7 @@ def latency() -> str:
 
 
 def billion() -> str:
-    """From what was measured to 10⁹ items; docs/scaling.md says how."""
+    """From what was measured to 10⁹ items; docs/index_backends.md says how."""
     found = _sizing()
     seconds = 1 / found["pictures"]["decoded"] + 1 / found["pictures"]["encoded"]
     flat, largest = found["index"][0], found["index"][-1]
@@ -168,7 +149,6 @@ def _bytes(count: float) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "results": results,
-    "losses": losses,
     "fifths": fifths,
     "rates": rates,
     "latency": latency,

@@ -173,10 +173,13 @@ def _judged(root: Path) -> None:
     )
 
 
-def _several_machines(root: Path) -> None:
-    """A folder that all machines see; and this repository's pages, which the last block writes anew."""
+def _shared_folder(root: Path) -> None:
+    """A folder that all machines see."""
     write_karpathy(root / "shared" / "coco", "coco")
-    shutil.copytree(root / "photos", root / "shared" / "pictures")
+
+
+def _pages(root: Path) -> None:
+    """This repository's pages, which the last block writes anew."""
     shutil.copy(ROOT / "README.md", root)
     for folder in ("docs", "bench"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("*.png", "__pycache__"))
@@ -191,7 +194,8 @@ PREPARED: dict[str, Callable[[Path], None]] = {  # what one page alone needs
     "docs/papers.md": _coco,
     "docs/report.md": _second_run,
     "docs/studies/index.md": _judged,
-    "docs/scaling.md": _several_machines,
+    "docs/index_backends.md": _pages,
+    "docs/training.md": _shared_folder,
     "docs/serving.md": _photo,
 }
 

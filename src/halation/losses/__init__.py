@@ -5,7 +5,7 @@
 
 Ranking losses take scores and relevance, pair losses scores (or Gaussians) and a match matrix, `kl` a Gaussian, the
 other regularisers points or samples. Scores are tensors; relevance, matches, labels and masks may be arrays.
-docs/losses.md says which to take.
+docs/which_loss.md says which to take.
 """
 
 from __future__ import annotations

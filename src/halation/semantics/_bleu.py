@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from halation._parallel import kernel
-from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
+from halation.semantics._inverted_index import InvertedIndex, Postings, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
-from halation.semantics._texts import Indices
+from halation.semantics._texts import Indices, ReducedSets
 
 __all__ = ["Bleu"]
 
 _TINY, _SMALL = 1e-15, 1e-9
 _CELL_BITS = 11  # of the cache of values
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class _Captions(NamedTuple):
+    """The captions of an index, by n-gram and by length."""
+
+    postings: Postings
+    length: Indices  # (columns,) in tokens
+    lengths: Indices  # the different lengths, rising
+    bucket: npt.NDArray[np.uint32]  # (columns,) the length of each caption, as a position in `lengths`
 
 
 class Bleu(GramScorer):
@@ -32,22 +42,18 @@ class Bleu(GramScorer):
 
     def rows(self, index: InvertedIndex) -> Rows:
         order = self.grams.order[index.gram]  # of each slot
-        length, lengths = self.grams.length[index.captions], self.grams.length[index.sentence]
-        distinct, bucket = np.unique(length, return_inverse=True)
-        bucket = bucket.astype(np.uint32)
+        reference_length, length = self.grams.length[index.sentence], self.grams.length[index.captions]
+        lengths, bucket = np.unique(length, return_inverse=True)
+        captions = _Captions(index.postings, length, lengths, bucket.astype(np.uint32))
 
         def rows(sets: Indices, out: Float32) -> None:
-            _rows(
-                sets, index.references, lengths, order, index.postings, length, distinct, bucket, self.grams.orders, out
-            )
+            _rows(sets, index.references, reference_length, captions, order, self.grams.orders, out)
 
         return rows
 
-    def pairs(self, captions: Indices, start: Indices, item: Indices, out: Float32) -> None:
+    def pairs(self, sets: ReducedSets, out: Float32) -> None:
         grams = self.grams
-        _pairs(
-            captions, start, item, grams.start, grams.gram, grams.count, grams.order, grams.length, grams.orders, out
-        )
+        _pairs(sets, grams.counts, grams.order, grams.length, grams.orders, out)
 
 
 @kernel
@@ -82,13 +88,11 @@ def _bleu(clipped: Any, length: int, orders: int) -> float:
 
 
 @kernel
-def _rows(
-    sets: Any, references: Any, lengths: Any, order: Any, postings: Any, length: Any, distinct: Any, bucket: Any,
-    orders: int, out: Any,
-) -> None:  # fmt: skip
+def _rows(sets: Any, references: Any, reference_length: Any, captions: Any, order: Any, orders: int, out: Any) -> None:
     at, slot, gram, count = scratch(references, sets)
+    postings, length, lengths, bucket = captions
     clipped = np.empty(out.shape[1], dtype=np.uint64)
-    brevity = np.empty(len(distinct))
+    brevity = np.empty(len(lengths))
     known, known_length = np.zeros(1 << _CELL_BITS, dtype=np.uint64), np.full(1 << _CELL_BITS, -1)
     value = np.empty(1 << _CELL_BITS)
     for i in range(len(sets)):
@@ -104,11 +108,11 @@ def _rows(
             else:
                 for p in range(postings.start[slot[u]], postings.start[slot[u] + 1]):
                     clipped[postings.column[p]] += one * np.uint64(min(most, np.int64(postings.times[p])))
-        for b in range(len(distinct)):
+        for b in range(len(lengths)):
             closest = -1
             for r in range(size):
-                closest = _closer(distinct[b], closest, lengths[references.set_item[first + r]])
-            brevity[b] = _brevity(distinct[b], closest)
+                closest = _closer(lengths[b], closest, reference_length[references.set_item[first + r]])
+            brevity[b] = _brevity(lengths[b], closest)
         for c in range(len(clipped)):
             # few combinations of counts and length occur, again and again: keep the last of each cell
             cell = ((clipped[c] ^ (np.uint64(length[c]) << np.uint64(48))) * _MIX) >> np.uint64(64 - _CELL_BITS)
@@ -119,19 +123,17 @@ def _rows(
 
 
 @kernel
-def _pairs(
-    captions: Any, begin: Any, item: Any, start: Any, gram: Any, count: Any, order: Any, length: Any, orders: int,
-    out: Any,
-) -> None:  # fmt: skip
-    for k in range(len(captions)):
-        caption, clipped, closest = captions[k], np.uint64(0), -1
-        for r in range(begin[k], begin[k + 1]):
-            closest = _closer(length[caption], closest, length[item[r]])
-        for e in range(start[caption], start[caption + 1]):
-            most = 0
-            for r in range(begin[k], begin[k + 1]):
-                most = max(most, count_in(start, gram, count, item[r], gram[e]))
-            clipped += np.uint64(min(most, np.int64(count[e]))) << np.uint64(16 * order[gram[e]])
+def _pairs(sets: Any, counts: Any, order: Any, length: Any, orders: int, out: Any) -> None:
+    for k in range(len(sets.caption)):
+        caption, clipped, closest = sets.caption[k], np.uint64(0), -1
+        references = sets.item[sets.start[k] : sets.start[k + 1]]
+        for sentence in references:
+            closest = _closer(length[caption], closest, length[sentence])
+        for e in range(counts.start[caption], counts.start[caption + 1]):
+            gram, most = counts.gram[e], 0
+            for sentence in references:
+                most = max(most, count_in(counts, sentence, gram))
+            clipped += np.uint64(min(most, np.int64(counts.count[e]))) << np.uint64(16 * order[gram])
         out[k] = 0.0
         if closest >= 0:
             out[k] = _bleu(clipped, length[caption], orders) * _brevity(length[caption], closest)

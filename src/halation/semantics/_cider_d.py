@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from halation._parallel import kernel
 from halation.semantics._grams import Grams
-from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
+from halation.semantics._inverted_index import InvertedIndex, Postings, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
-from halation.semantics._texts import Indices, Texts
-from halation.semantics._weights import Weights, inverse_norms
+from halation.semantics._texts import Indices, ReducedSets, Texts
+from halation.semantics._weights import Weighting, Weights
 
 __all__ = ["CiderD"]
 
 _SIGMA = 6.0
+
+
+class _Captions(NamedTuple):
+    """The captions of an index, by n-gram and by length."""
+
+    postings: Postings
+    unit: npt.NDArray[np.float64]  # (postings,) 1 / ‖h‖ of the caption, at the order of the n-gram
+    lengths: Indices  # the different lengths, rising
+    bucket: npt.NDArray[np.uint32]  # (columns,) the length of each caption, as a position in `lengths`
 
 
 class CiderD(GramScorer):
@@ -30,39 +40,31 @@ class CiderD(GramScorer):
 
     def __init__(self, texts: Texts, grams: Grams, weights: Weights) -> None:
         super().__init__(texts, grams)
-        self.weight = weights.of(grams)
-        self.inverse = inverse_norms(grams, self.weight)
+        self.weighting = Weighting.of(grams, weights)
         self.bigrams = np.maximum(grams.length - 1, 0)  # the oracle's notion of length
         longest = int(self.bigrams.max(initial=0))
         self.penalty = np.e ** (-(np.arange(longest + 1, dtype=np.float64) ** 2) / (2 * _SIGMA**2))
 
     def rows(self, index: InvertedIndex) -> Rows:
-        postings, order = index.postings, self.grams.order
+        postings = index.postings
         gram = np.repeat(index.gram, np.diff(postings.start))  # of each posting
-        unit = self.inverse[index.captions[postings.column], order[gram]]
+        unit = self.weighting.inverse[index.captions[postings.column], self.weighting.order[gram]]
         lengths, bucket = np.unique(self.bigrams[index.captions], return_inverse=True)
-        bucket = bucket.astype(np.uint32)
-        inverse, length = self.inverse[index.sentence], self.bigrams[index.sentence]
+        captions = _Captions(postings, unit, lengths, bucket.astype(np.uint32))
+        weighting, length = self.weighting.for_sentences(index.sentence), self.bigrams[index.sentence]
 
         def rows(sets: Indices, out: Float32) -> None:
-            _rows(
-                sets, index.references, inverse, length, self.weight, order, postings, unit, bucket, lengths,
-                self.penalty, out,
-            )  # fmt: skip
+            _rows(sets, index.references, weighting, length, captions, self.penalty, out)
 
         return rows
 
-    def pairs(self, captions: Indices, start: Indices, item: Indices, out: Float32) -> None:
-        grams = self.grams
-        _pairs(
-            captions, start, item, grams.start, grams.gram, grams.count, grams.order, self.weight, self.inverse,
-            self.bigrams, self.penalty, out,
-        )  # fmt: skip
+    def pairs(self, sets: ReducedSets, out: Float32) -> None:
+        _pairs(sets, self.grams.counts, self.weighting, self.bigrams, self.penalty, out)
 
 
 @kernel
 def _gain(counts: Any, worth: Any, size: int, held: int, penalty: Any, bucket: int) -> float:
-    """Σ_r min(h, r) · r · weight² / ‖r‖ · penalty for a caption of this length that holds the n-gram so often."""
+    """Σ_r min(h, r) · r · weight² / ‖r‖ · penalty, for a caption of this length that holds the n-gram `held` times."""
     gain = 0.0
     for r in range(size):
         gain += min(held, counts[r]) * worth[r] * penalty[r, bucket]
@@ -70,34 +72,9 @@ def _gain(counts: Any, worth: Any, size: int, held: int, penalty: Any, bucket: i
 
 
 @kernel
-def _spread(
-    counts: Any, worth: Any, size: int, penalty: Any, postings: Any, slot: int, bucket: Any, unit: Any, table: Any,
-    total: Any,
-) -> None:  # fmt: skip
-    """Add what the captions that hold one n-gram gain by it, from a table where they are more than its cells."""
-    begin, end, lengths = postings.start[slot], postings.start[slot + 1], penalty.shape[1]
-    most = counts[:size].max()
-    if end - begin <= most * lengths:
-        for p in range(begin, end):
-            column = postings.column[p]
-            held = np.int64(postings.times[p])
-            total[column] += _gain(counts, worth, size, held, penalty, bucket[column]) * unit[p]
-        return
-    for held in range(most):
-        for b in range(lengths):
-            table[held * lengths + b] = _gain(counts, worth, size, held + 1, penalty, b)
-    for p in range(begin, end):
-        column = postings.column[p]
-        held = min(most, np.int64(postings.times[p])) - 1
-        total[column] += table[held * lengths + bucket[column]] * unit[p]
-
-
-@kernel
-def _rows(
-    sets: Any, references: Any, inverse: Any, length: Any, weight: Any, order: Any, postings: Any, unit: Any,
-    bucket: Any, lengths: Any, penalty: Any, out: Any,
-) -> None:  # fmt: skip
+def _rows(sets: Any, references: Any, weighting: Any, length: Any, captions: Any, penalty: Any, out: Any) -> None:
     at, slot, gram, count = scratch(references, sets)
+    postings, unit, lengths, bucket = captions
     total, table = np.empty(out.shape[1]), np.empty(out.shape[1])
     worth, penalties = np.empty(len(at)), np.empty((len(at), len(lengths)))
     for i in range(len(sets)):
@@ -108,27 +85,38 @@ def _rows(
                 penalties[r, b] = penalty[abs(lengths[b] - length[references.set_item[first + r]])]
         total[:] = 0.0
         for u in range(merge(references, sets[i], at, slot, gram, count)):
-            g = gram[u]
-            if weight[g] > 0.0:
-                for r in range(size):
-                    worth[r] = count[u, r] * weight[g] ** 2 * inverse[references.set_item[first + r], order[g]]
-                _spread(count[u], worth, size, penalties, postings, slot[u], bucket, unit, table, total)
+            weight, n = weighting.weight[gram[u]], weighting.order[gram[u]]
+            if weight <= 0.0:
+                continue
+            for r in range(size):
+                worth[r] = count[u, r] * weight**2 * weighting.inverse[references.set_item[first + r], n]
+            begin, end = postings.start[slot[u]], postings.start[slot[u] + 1]
+            most = count[u, :size].max()
+            tabulated = end - begin > most * len(lengths)  # the table has fewer cells than there are captions
+            if tabulated:
+                for held in range(most):
+                    for b in range(len(lengths)):
+                        table[held * len(lengths) + b] = _gain(count[u], worth, size, held + 1, penalties, b)
+            for p in range(begin, end):
+                column, held = postings.column[p], min(most, np.int64(postings.times[p]))
+                if tabulated:
+                    total[column] += table[(held - 1) * len(lengths) + bucket[column]] * unit[p]
+                else:
+                    total[column] += _gain(count[u], worth, size, held, penalties, bucket[column]) * unit[p]
         for c in range(len(total)):
             out[i, c] = total[c] / 4 / size * 10.0
 
 
 @kernel
-def _pairs(
-    captions: Any, begin: Any, item: Any, start: Any, gram: Any, count: Any, order: Any, weight: Any, inverse: Any,
-    bigrams: Any, penalty: Any, out: Any,
-) -> None:  # fmt: skip
-    for k in range(len(captions)):
-        caption, total = captions[k], 0.0
-        for e in range(start[caption], start[caption + 1]):
-            g, gain = gram[e], 0.0
-            for r in range(begin[k], begin[k + 1]):
-                counted = count_in(start, gram, count, item[r], g)
-                worth = counted * weight[g] ** 2 * inverse[item[r], order[g]]
-                gain += min(counted, np.int64(count[e])) * worth * penalty[abs(bigrams[caption] - bigrams[item[r]])]
-            total += gain * inverse[caption, order[g]]
-        out[k] = total / 4 / max(1, begin[k + 1] - begin[k]) * 10.0
+def _pairs(sets: Any, counts: Any, weighting: Any, bigrams: Any, penalty: Any, out: Any) -> None:
+    for k in range(len(sets.caption)):
+        caption, total = sets.caption[k], 0.0
+        for e in range(counts.start[caption], counts.start[caption + 1]):
+            gram, held, gain = counts.gram[e], np.int64(counts.count[e]), 0.0
+            n = weighting.order[gram]
+            for sentence in sets.item[sets.start[k] : sets.start[k + 1]]:
+                counted = count_in(counts, sentence, gram)
+                worth = counted * weighting.weight[gram] ** 2 * weighting.inverse[sentence, n]
+                gain += min(counted, held) * worth * penalty[abs(bigrams[caption] - bigrams[sentence])]
+            total += gain * weighting.inverse[caption, n]
+        out[k] = total / 4 / max(1, sets.start[k + 1] - sets.start[k]) * 10.0

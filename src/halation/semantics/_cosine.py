@@ -10,8 +10,8 @@ from halation._parallel import kernel
 from halation.semantics._grams import Grams
 from halation.semantics._inverted_index import InvertedIndex, count_in, merge, scratch
 from halation.semantics._scorer import Float32, GramScorer, Rows
-from halation.semantics._texts import Indices, Texts
-from halation.semantics._weights import Weights, inverse_norms
+from halation.semantics._texts import Indices, ReducedSets, Texts
+from halation.semantics._weights import Weighting, Weights
 
 __all__ = ["Cosine"]
 
@@ -26,33 +26,26 @@ class Cosine(GramScorer):
 
     def __init__(self, texts: Texts, grams: Grams, weights: Weights, scale: float) -> None:
         super().__init__(texts, grams)
-        self.weight = weights.of(grams)
-        self.inverse = inverse_norms(grams, self.weight)
+        self.weighting = Weighting.of(grams, weights)
         self.scale = scale / grams.orders
 
     def rows(self, index: InvertedIndex) -> Rows:
-        postings, order = index.postings, self.grams.order
+        postings, (weight, order, inverse) = index.postings, self.weighting
         gram = np.repeat(index.gram, np.diff(postings.start))  # of each posting
-        unit = postings.times * self.weight[gram] * self.inverse[index.captions[postings.column], order[gram]]
-        inverse = self.inverse[index.sentence]
+        unit = postings.times * weight[gram] * inverse[index.captions[postings.column], order[gram]]
+        weighting = self.weighting.for_sentences(index.sentence)
 
         def rows(sets: Indices, out: Float32) -> None:
-            _rows(sets, index.references, inverse, self.weight, order, postings, unit, self.scale, out)
+            _rows(sets, index.references, weighting, postings, unit, self.scale, out)
 
         return rows
 
-    def pairs(self, captions: Indices, start: Indices, item: Indices, out: Float32) -> None:
-        grams = self.grams
-        _pairs(
-            captions, start, item, grams.start, grams.gram, grams.count, grams.order, self.weight, self.inverse,
-            self.scale, out,
-        )  # fmt: skip
+    def pairs(self, sets: ReducedSets, out: Float32) -> None:
+        _pairs(sets, self.grams.counts, self.weighting, self.scale, out)
 
 
 @kernel
-def _rows(
-    sets: Any, references: Any, inverse: Any, weight: Any, order: Any, postings: Any, unit: Any, scale: float, out: Any
-) -> None:
+def _rows(sets: Any, references: Any, weighting: Any, postings: Any, unit: Any, scale: float, out: Any) -> None:
     at, slot, gram, count = scratch(references, sets)
     total = np.empty(out.shape[1])
     for i in range(len(sets)):
@@ -60,10 +53,10 @@ def _rows(
         size = references.set_start[sets[i] + 1] - first
         total[:] = 0.0
         for u in range(merge(references, sets[i], at, slot, gram, count)):
-            mean = 0.0  # the n-gram's place in the mean of the references' unit vectors
+            mean = 0.0  # of the references' unit vectors, at this n-gram
             for r in range(size):
-                mean += count[u, r] * inverse[references.set_item[first + r], order[gram[u]]]
-            mean *= weight[gram[u]] / size
+                mean += count[u, r] * weighting.inverse[references.set_item[first + r], weighting.order[gram[u]]]
+            mean *= weighting.weight[gram[u]] / size
             if mean > 0.0:
                 for p in range(postings.start[slot[u]], postings.start[slot[u] + 1]):
                     total[postings.column[p]] += mean * unit[p]
@@ -72,15 +65,13 @@ def _rows(
 
 
 @kernel
-def _pairs(
-    captions: Any, begin: Any, item: Any, start: Any, gram: Any, count: Any, order: Any, weight: Any, inverse: Any,
-    scale: float, out: Any,
-) -> None:  # fmt: skip
-    for k in range(len(captions)):
-        caption, total = captions[k], 0.0
-        for e in range(start[caption], start[caption + 1]):
-            n, mean = order[gram[e]], 0.0
-            for r in range(begin[k], begin[k + 1]):
-                mean += count_in(start, gram, count, item[r], gram[e]) * inverse[item[r], n]
-            total += mean * weight[gram[e]] ** 2 * count[e] * inverse[caption, n]
-        out[k] = total * scale / max(1, begin[k + 1] - begin[k])
+def _pairs(sets: Any, counts: Any, weighting: Any, scale: float, out: Any) -> None:
+    for k in range(len(sets.caption)):
+        caption, total = sets.caption[k], 0.0
+        for e in range(counts.start[caption], counts.start[caption + 1]):
+            gram = counts.gram[e]
+            n, mean = weighting.order[gram], 0.0
+            for sentence in sets.item[sets.start[k] : sets.start[k + 1]]:
+                mean += count_in(counts, sentence, gram) * weighting.inverse[sentence, n]
+            total += mean * weighting.weight[gram] ** 2 * counts.count[e] * weighting.inverse[caption, n]
+        out[k] = total * scale / max(1, sets.start[k + 1] - sets.start[k])

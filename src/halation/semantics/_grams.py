@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,15 @@ import numpy.typing as npt
 from halation._parallel import kernel
 from halation.semantics._tokens import Tokens
 
-__all__ = ["Grams"]
+__all__ = ["Counts", "Grams"]
+
+
+class Counts(NamedTuple):
+    """Counted n-grams as a kernel walks them: those of sentence s are `gram[start[s] : start[s + 1]]`, rising."""
+
+    start: npt.NDArray[np.int64]  # (sentences + 1,)
+    gram: npt.NDArray[np.int32]  # (entries,)
+    count: npt.NDArray[np.uint16]  # (entries,) how often the sentence has the n-gram
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,11 @@ class Grams:
     def order(self) -> npt.NDArray[np.uint8]:
         """n − 1 of each n-gram."""
         return np.repeat(np.arange(self.orders, dtype=np.uint8), np.diff(self.base))
+
+    @property
+    def counts(self) -> Counts:
+        """The arrays that a kernel walks."""
+        return Counts(self.start, self.gram, self.count)
 
     def numbers_in(self, other: Grams) -> npt.NDArray[np.int64]:
         """For each n-gram here, its number in `other`, or −1: the same words in the same order."""

@@ -67,7 +67,7 @@ class InvertedIndex:
 
         set_start, positions = positions_of(texts.set_start, images)
         sentence = texts.set_item[positions]
-        shared = _shared(sentence, grams.start, grams.gram, grams.count, table, gram)
+        shared = _shared(sentence, grams.counts, table, gram)
         references = References(set_start, np.arange(len(sentence)), *shared)
         return cls(captions, sentence, references, Postings(*postings), gram)
 
@@ -121,22 +121,22 @@ def _number(grams: Any) -> Any:
 
 
 @kernel
-def _shared(sentences: Any, start: Any, gram: Any, count: Any, table: Any, known: Any) -> Any:
+def _shared(sentences: Any, counts: Any, table: Any, known: Any) -> Any:
     """(start, gram, slot, count) of the sentences' n-grams, only those that have a slot."""
     entries = 0
     for sentence in sentences:
-        entries += start[sentence + 1] - start[sentence]
+        entries += counts.start[sentence + 1] - counts.start[sentence]
     begin = np.zeros(len(sentences) + 1, dtype=np.int64)
     kept, slot = np.empty(entries, dtype=np.int32), np.empty(entries, dtype=np.int32)
     times = np.empty(entries, dtype=np.uint16)
     used = 0
     for s in range(len(sentences)):
-        for e in range(start[sentences[s]], start[sentences[s] + 1]):
-            at = _home(gram[e], len(table))
-            while table[at] >= 0 and known[table[at]] != gram[e]:
+        for e in range(counts.start[sentences[s]], counts.start[sentences[s] + 1]):
+            at = _home(counts.gram[e], len(table))
+            while table[at] >= 0 and known[table[at]] != counts.gram[e]:
                 at = (at + 1) & (len(table) - 1)
             if table[at] >= 0:
-                kept[used], slot[used], times[used] = gram[e], table[at], count[e]
+                kept[used], slot[used], times[used] = counts.gram[e], table[at], counts.count[e]
                 used += 1
         begin[s + 1] = used
     return begin, kept, slot, times
@@ -171,17 +171,17 @@ def merge(references: Any, row: int, at: Any, slot: Any, gram: Any, count: Any) 
 
 
 @kernel
-def count_in(start: Any, gram: Any, count: Any, sentence: int, wanted: int) -> int:
+def count_in(counts: Any, sentence: int, wanted: int) -> int:
     """How often the sentence has the n-gram (binary search)."""
-    low, high = start[sentence], start[sentence + 1]
+    low, high = counts.start[sentence], counts.start[sentence + 1]
     while low < high:
         middle = (low + high) // 2
-        if gram[middle] < wanted:
+        if counts.gram[middle] < wanted:
             low = middle + 1
         else:
             high = middle
-    if low < start[sentence + 1] and gram[low] == wanted:
-        return int(count[low])
+    if low < counts.start[sentence + 1] and counts.gram[low] == wanted:
+        return int(counts.count[low])
     return 0
 
 

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from halation._parallel import kernel
 
-__all__ = ["Tile", "add_positions", "clear_positions", "lcs", "lcs_of_tile"]
+__all__ = ["Positions", "Tile", "add_positions", "clear_positions", "lcs", "lcs_of_tile"]
 
 _DENSE = 16  # a word that one caption in 16 holds gets a whole row of masks, a rarer one a list
 
@@ -46,6 +46,17 @@ class Tile(NamedTuple):
         for position, w in enumerate(common):
             row[position, lane[start[w] : stop[w]]] = mask[start[w] : stop[w]]
         return cls(dense, row, start, stop, lane, mask)
+
+
+class Positions(NamedTuple):
+    """Room for one sentence of any length: word w has the masks `masks[row[w]]`, 64 positions in each part.
+
+    Row 0 stays empty, for the words that the sentence does not hold.
+    """
+
+    row: npt.NDArray[np.int32]  # (vocabulary,)
+    masks: npt.NDArray[np.uint64]  # (different words + 1, parts)
+    v: npt.NDArray[np.uint64]  # (parts,) scratch of `lcs`
 
 
 def _count_ones(context: Any, number: Any) -> Any:
@@ -103,31 +114,29 @@ def lcs_of_tile(words: Any, tile: Any, v: Any, length: Any) -> None:
 
 
 @kernel
-def add_positions(words: Any, row: Any, masks: Any) -> int:
-    """Enter a sentence of any length: word w has masks[row[w]], 64 positions a part; returns how many parts it takes.
-
-    Row 0 stays empty, for the words that the sentence does not hold.
-    """
-    used = 0
+def add_positions(words: Any, positions: Any) -> int:
+    """Enter a sentence of any length; returns how many parts it takes."""
+    row, used = positions.row, 0
     for position in range(len(words)):
         if row[words[position]] == 0:
             used += 1
             row[words[position]] = used
-        masks[row[words[position]], position >> 6] |= np.uint64(1) << np.uint64(position & 63)
+        positions.masks[row[words[position]], position >> 6] |= np.uint64(1) << np.uint64(position & 63)
     return (len(words) + 63) >> 6
 
 
 @kernel
-def clear_positions(words: Any, row: Any, masks: Any) -> None:
+def clear_positions(words: Any, positions: Any) -> None:
     """Take the sentence out again."""
     for w in words:
-        masks[row[w]] = 0
-        row[w] = 0
+        positions.masks[positions.row[w]] = 0
+        positions.row[w] = 0
 
 
 @kernel
-def lcs(words: Any, row: Any, masks: Any, parts: int, v: Any) -> int:
-    """LCS of `words` with the sentence in `masks`; the addition carries from part to part; `v` is scratch."""
+def lcs(words: Any, positions: Any, parts: int) -> int:
+    """LCS of `words` with the sentence in `positions`, which takes `parts`; the addition carries from part to part."""
+    row, masks, v = positions
     v[:parts] = ~np.uint64(0)
     for w in words:
         carry = np.uint64(0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from halation._parallel import kernel, over_rows
-from halation.semantics._lcs import Tile, add_positions, clear_positions, lcs, lcs_of_tile
+from halation.semantics._lcs import Positions, Tile, add_positions, clear_positions, lcs, lcs_of_tile
 from halation.semantics._scorer import Float32
 from halation.semantics._texts import Indices, Texts
 from halation.semantics._tokens import Tokens, positions_of, starts
@@ -18,6 +18,15 @@ __all__ = ["Rouge"]
 _BETA2 = 1.2**2
 _WIDTHS = (16, 32, 64)  # bits of a lane; captions of more words go one by one
 _LANES = 4096  # captions side by side: their masks stay in the second-level cache
+
+
+class _Sentences(NamedTuple):
+    """The sentences of a corpus as word numbers, and the reference sets they form, as a kernel walks them."""
+
+    set_start: Indices  # (sets + 1,)
+    set_item: Indices  # (references,) sentences
+    start: Indices  # (sentences + 1,)
+    word: npt.NDArray[np.int32]  # (all tokens,)
 
 
 class Rouge:
@@ -31,7 +40,7 @@ class Rouge:
     def __init__(self, texts: Texts, tokens: Tokens) -> None:
         self.texts = texts
         self.vocabulary = len(tokens.vocabulary) + 1
-        self.start, self.word = _with_empty_words(tokens)
+        self.sentences = _Sentences(texts.set_start, texts.set_item, *_with_empty_words(tokens))
         self._whole: _Columns | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -42,9 +51,8 @@ class Rouge:
         over_rows(len(images), lambda begin, end: columns.score(images[begin:end], out[begin:end]))
 
     def to_own_image(self, captions: Indices) -> Float32:
-        begin, item = self.texts.reduced_sets(captions)
         out = np.empty(len(captions), dtype=np.float32)
-        _pairs(captions, begin, item, self.start, self.word, self.vocabulary, out)
+        _pairs(self.texts.reduced_sets(captions), self.sentences, self.vocabulary, out)
         return out
 
     def _of_all_captions(self) -> _Columns:
@@ -57,30 +65,27 @@ class _Columns:
     """Captions sorted into tiles by their length, and the few that are too long for a lane."""
 
     def __init__(self, rouge: Rouge, captions: Indices) -> None:
-        self.rouge = rouge
         self.captions = captions
-        length = rouge.start[captions + 1] - rouge.start[captions]  # (columns,)
+        self.sentences, self.vocabulary = rouge.sentences, rouge.vocabulary
+        start, word = rouge.sentences.start, rouge.sentences.word
+        length = start[captions + 1] - start[captions]  # (columns,)
         self.tiles: list[tuple[Indices, npt.NDArray[np.float64], Tile]] = []
         shortest = 0
         for bits in _WIDTHS:
             fitting = np.flatnonzero((length > shortest) & (length <= bits))
             for columns in np.split(fitting, range(_LANES, len(fitting), _LANES)):
                 if len(columns):
-                    begin, positions = positions_of(rouge.start, captions[columns])
-                    tile = Tile.of(begin, rouge.word[positions], rouge.vocabulary, bits)
+                    begin, positions = positions_of(start, captions[columns])
+                    tile = Tile.of(begin, word[positions], rouge.vocabulary, bits)
                     self.tiles.append((columns, length[columns].astype(np.float64), tile))
             shortest = bits
         self.long = np.flatnonzero(length > shortest)
 
     def score(self, images: Indices, out: Float32) -> None:
-        rouge, texts = self.rouge, self.rouge.texts
         for columns, length, tile in self.tiles:
-            _rows(images, texts.set_start, texts.set_item, rouge.start, rouge.word, columns, length, tile, out)
+            _rows(images, self.sentences, columns, length, tile, out)
         if len(self.long):
-            _long(
-                images, texts.set_start, texts.set_item, rouge.start, rouge.word, self.long, self.captions,
-                rouge.vocabulary, out,
-            )  # fmt: skip
+            _long(images, self.sentences, self.long, self.captions, self.vocabulary, out)
 
 
 def _with_empty_words(tokens: Tokens) -> tuple[Indices, npt.NDArray[np.int32]]:
@@ -99,9 +104,8 @@ def _f(precision: float, recall: float) -> float:
 
 
 @kernel
-def _rows(
-    sets: Any, set_start: Any, set_item: Any, start: Any, word: Any, columns: Any, length: Any, tile: Any, out: Any
-) -> None:
+def _rows(sets: Any, sentences: Any, columns: Any, length: Any, tile: Any, out: Any) -> None:
+    set_start, set_item, start, word = sentences
     lanes = len(columns)
     v, common = np.empty(lanes, dtype=tile.mask.dtype), np.empty(lanes, dtype=tile.mask.dtype)
     most, recall = np.empty(lanes, dtype=tile.mask.dtype), np.empty(lanes)
@@ -120,53 +124,53 @@ def _rows(
 
 
 @kernel
-def _against(words: int, row: Any, masks: Any, parts: int, items: Any, start: Any, word: Any, v: Any) -> float:
-    """ROUGE-L of the sentence in `masks`, which has `words` words, against a set of sentences."""
+def _against(words: int, positions: Any, parts: int, items: Any, sentences: Any) -> float:
+    """ROUGE-L of the sentence in `positions`, which has `words` words in `parts`, against a set of sentences."""
     precision, recall = 0.0, 0.0
     for s in items:
-        common = lcs(word[start[s] : start[s + 1]], row, masks, parts, v)
+        reference = sentences.word[sentences.start[s] : sentences.start[s + 1]]
+        common = lcs(reference, positions, parts)
         precision = max(precision, common / float(words))
-        recall = max(recall, common / float(start[s + 1] - start[s]))
+        recall = max(recall, common / float(len(reference)))
     return _f(precision, recall)
 
 
 @kernel
-def _scratch(captions: Any, start: Any, word: Any, vocabulary: int) -> Any:
-    """(row, masks, scratch) for any of the captions: a row for each different word, a bit for each position."""
+def _room(captions: Any, sentences: Any, vocabulary: int) -> Any:
+    """Positions with room for any of the captions: a row for each different word, a bit for each position."""
     seen_by = np.full(vocabulary, -1, dtype=np.int32)
     longest, most = 1, 1
     for k in range(len(captions)):
-        begin, end = start[captions[k]], start[captions[k] + 1]
+        words = sentences.word[sentences.start[captions[k]] : sentences.start[captions[k] + 1]]
         different = 0
-        for w in word[begin:end]:
+        for w in words:
             different += seen_by[w] != k
             seen_by[w] = k
-        longest, most = max(longest, end - begin), max(most, different)
+        longest, most = max(longest, len(words)), max(most, different)
     parts = (longest + 63) >> 6
     masks = np.zeros((most + 1, parts), dtype=np.uint64)
-    return np.zeros(vocabulary, dtype=np.int32), masks, np.empty(parts, dtype=np.uint64)
+    return Positions(np.zeros(vocabulary, dtype=np.int32), masks, np.empty(parts, dtype=np.uint64))
 
 
 @kernel
-def _long(
-    sets: Any, set_start: Any, set_item: Any, start: Any, word: Any, columns: Any, captions: Any, vocabulary: int,
-    out: Any,
-) -> None:  # fmt: skip
-    row, masks, v = _scratch(captions[columns], start, word, vocabulary)
+def _long(sets: Any, sentences: Any, columns: Any, captions: Any, vocabulary: int, out: Any) -> None:
+    set_start, set_item, start, word = sentences
+    positions = _room(captions[columns], sentences, vocabulary)
     for column in columns:
         words = word[start[captions[column]] : start[captions[column] + 1]]
-        parts = add_positions(words, row, masks)
+        parts = add_positions(words, positions)
         for i in range(len(sets)):
             items = set_item[set_start[sets[i]] : set_start[sets[i] + 1]]
-            out[i, column] = _against(len(words), row, masks, parts, items, start, word, v)
-        clear_positions(words, row, masks)
+            out[i, column] = _against(len(words), positions, parts, items, sentences)
+        clear_positions(words, positions)
 
 
 @kernel
-def _pairs(captions: Any, begin: Any, item: Any, start: Any, word: Any, vocabulary: int, out: Any) -> None:
-    row, masks, v = _scratch(captions, start, word, vocabulary)
-    for k in range(len(captions)):
-        words = word[start[captions[k]] : start[captions[k] + 1]]
-        parts = add_positions(words, row, masks)
-        out[k] = _against(len(words), row, masks, parts, item[begin[k] : begin[k + 1]], start, word, v)
-        clear_positions(words, row, masks)
+def _pairs(sets: Any, sentences: Any, vocabulary: int, out: Any) -> None:
+    positions = _room(sets.caption, sentences, vocabulary)
+    for k in range(len(sets.caption)):
+        words = sentences.word[sentences.start[sets.caption[k]] : sentences.start[sets.caption[k] + 1]]
+        parts = add_positions(words, positions)
+        items = sets.item[sets.start[k] : sets.start[k + 1]]
+        out[k] = _against(len(words), positions, parts, items, sentences)
+        clear_positions(words, positions)

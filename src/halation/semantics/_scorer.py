@@ -12,7 +12,7 @@ import numpy.typing as npt
 from halation._parallel import over_rows
 from halation.semantics._grams import Grams
 from halation.semantics._inverted_index import InvertedIndex
-from halation.semantics._texts import Indices, Texts
+from halation.semantics._texts import Indices, ReducedSets, Texts
 
 __all__ = ["Float32", "GramScorer", "Mean", "Rows", "Scorer"]
 
@@ -56,9 +56,8 @@ class GramScorer(ABC):
         over_rows(len(sets), lambda start, stop: score(sets[start:stop], out[start:stop]), at_most=alone)
 
     def to_own_image(self, captions: Indices) -> Float32:
-        start, item = self.texts.reduced_sets(captions)
         out = np.empty(len(captions), dtype=np.float32)
-        self.pairs(captions, start, item, out)
+        self.pairs(self.texts.reduced_sets(captions), out)
         return out
 
     @abstractmethod
@@ -66,8 +65,8 @@ class GramScorer(ABC):
         """The kernel over this index, ready to be called on ranges of its sets."""
 
     @abstractmethod
-    def pairs(self, captions: Indices, start: Indices, item: Indices, out: Float32) -> None:
-        """Each caption against its own set of sentences, item[start[k] : start[k + 1]]."""
+    def pairs(self, sets: ReducedSets, out: Float32) -> None:
+        """Write the score of each caption against its own set of sentences to `out`."""
 
     def _of_all_captions(self) -> tuple[InvertedIndex, Rows]:
         if self._whole is None:

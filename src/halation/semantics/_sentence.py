@@ -31,10 +31,10 @@ class Sentence:
         np.matmul(self.mean[images], columns.T, out=out)
 
     def to_own_image(self, captions: Indices) -> Float32:
-        start, item = self.texts.reduced_sets(captions)
-        size = np.diff(start)
-        cosines = np.einsum("rd,rd->r", self.unit[np.repeat(captions, size)], self.unit[item], dtype=np.float64)
-        sums = np.diff(np.concatenate([[0.0], np.cumsum(cosines)])[start])
+        sets = self.texts.reduced_sets(captions)
+        size = np.diff(sets.start)
+        cosines = np.einsum("rd,rd->r", self.unit[np.repeat(captions, size)], self.unit[sets.item], dtype=np.float64)
+        sums = np.diff(np.concatenate([[0.0], np.cumsum(cosines)])[sets.start])
         return (sums / np.maximum(size, 1)).astype(np.float32)
 
 

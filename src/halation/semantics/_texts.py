@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,17 @@ from halation.semantics._grams import Grams
 from halation.semantics._tokenizers import Tokenizer
 from halation.semantics._tokens import Tokens, positions_of, starts
 
-__all__ = ["Indices", "Texts"]
+__all__ = ["Indices", "ReducedSets", "Texts"]
 
 Indices = npt.NDArray[np.int64]
+
+
+class ReducedSets(NamedTuple):
+    """Captions, each with a reference set of its own: the sentences `item[start[k] : start[k + 1]]` for caption[k]."""
+
+    caption: Indices  # (k,)
+    start: Indices  # (k + 1,)
+    item: Indices  # (references,)
 
 
 class Texts:
@@ -56,8 +65,8 @@ class Texts:
             self._grams[tokenizer, orders] = Grams.of(self.tokens(tokenizer), orders)
         return self._grams[tokenizer, orders]
 
-    def reduced_sets(self, captions: Indices) -> tuple[Indices, Indices]:
-        """(start, item): for each of the captions, the references of its image without the caption itself."""
+    def reduced_sets(self, captions: Indices) -> ReducedSets:
+        """For each of the captions, the references of its image without the caption itself."""
         if self.image_of is None:
             raise InputError("leave_one_out needs image_of: which image does each caption belong to?")
         images = self.image_of[captions]
@@ -65,7 +74,7 @@ class Texts:
         item = self.set_item[positions]
         kept = item != np.repeat(self.own_reference[captions], np.diff(start))
         before = np.concatenate([[0], np.cumsum(kept)])
-        return before[start], item[kept]
+        return ReducedSets(captions, before[start], item[kept])
 
     def _group_captions(self) -> None:
         if self.image_of is None:

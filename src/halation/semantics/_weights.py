@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from halation._parallel import kernel
 from halation.semantics._grams import Grams
 from halation.semantics._texts import Texts
 
-__all__ = ["Weights", "inverse_norms"]
+__all__ = ["Weighting", "Weights"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -49,11 +49,24 @@ class Weights:
         return known[number]
 
 
-def inverse_norms(grams: Grams, weight: Float64) -> Float64:
-    """1 / ‖counts · weights‖ for every sentence and order, (sentences, orders); 0 where the norm is 0."""
-    norms = np.zeros((len(grams.length), grams.orders))
-    _norms(grams.start, grams.gram, grams.count, grams.order, weight, norms)
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+class Weighting(NamedTuple):
+    """The weights of a corpus's n-grams and the norms of its sentences, as a kernel reads them."""
+
+    weight: Float64  # (n-grams,)
+    order: npt.NDArray[np.uint8]  # (n-grams,) n − 1
+    inverse: Float64  # (sentences, orders) 1 / ‖counts · weights‖; 0 where the norm is 0
+
+    @classmethod
+    def of(cls, grams: Grams, weights: Weights) -> Weighting:
+        """The weighting of all sentences of a corpus."""
+        weight = weights.of(grams)
+        norms = np.zeros((len(grams.length), grams.orders))
+        _norms(grams.counts, grams.order, weight, norms)
+        return cls(weight, grams.order, np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+
+    def for_sentences(self, sentences: npt.NDArray[np.int64]) -> Weighting:
+        """The same weights, with the norms of these sentences only."""
+        return self._replace(inverse=self.inverse[sentences])
 
 
 @kernel
@@ -70,8 +83,9 @@ def _sets_holding(set_start: Any, set_item: Any, start: Any, gram: Any, size: in
 
 
 @kernel
-def _norms(start: Any, gram: Any, count: Any, order: Any, weight: Any, norms: Any) -> None:
-    for s in range(len(start) - 1):
-        for e in range(start[s], start[s + 1]):
-            norms[s, order[gram[e]]] += (count[e] * weight[gram[e]]) ** 2
+def _norms(counts: Any, order: Any, weight: Any, norms: Any) -> None:
+    for s in range(len(counts.start) - 1):
+        for e in range(counts.start[s], counts.start[s + 1]):
+            gram = counts.gram[e]
+            norms[s, order[gram]] += (counts.count[e] * weight[gram]) ** 2
         norms[s] = np.sqrt(norms[s])

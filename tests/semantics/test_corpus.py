@@ -1,4 +1,4 @@
-"""A corpus answers the same whichever way it is asked, and leaves out what it is told to."""
+"""A corpus gives the same numbers by block, row, column and matrix, and leaves out the captions it should."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_caption_left_out_is_scored_against_the_others_of_its_image(
 def test_an_only_reference_left_out_leaves_nothing(metric: str) -> None:
     corpus = fit(["a hound runs", "a red bus", "a red bus"], np.array([0, 1, 1]), metric).corpus()
     assert corpus.block([0], [0], leave_one_out=True)[0, 0] == 0
-    # the same words said by another person still count
+    # the same words from another annotator still count
     assert corpus.block([1], [1], leave_one_out=True)[0, 0] == pytest.approx(corpus.block([1], [1])[0, 0], rel=1e-6)
 
 
@@ -98,9 +98,9 @@ def test_a_caption_among_given_references_is_left_out_once(metric: str) -> None:
     options = {"references": references, "encoder": encoder}
     semantics = Semantics.fit(captions, [0, 1], metric, **options)
     expected = semantics.corpus(captions, None, references=[["one hound"], references[1]]).matrix()
-    found = caption_relevance(captions, [0, 1], metric, leave_one_out=True, **options)
-    np.testing.assert_allclose(np.diag(found), np.diag(expected), rtol=1e-6)
-    assert found[0, 1] == semantics.corpus().matrix()[0, 1]
+    relevance = caption_relevance(captions, [0, 1], metric, leave_one_out=True, **options)
+    np.testing.assert_allclose(np.diag(relevance), np.diag(expected), rtol=1e-6)
+    assert relevance[0, 1] == semantics.corpus().matrix()[0, 1]
 
 
 def test_order_of_captions_and_images_carries_no_meaning(
@@ -116,9 +116,9 @@ def test_order_of_captions_and_images_carries_no_meaning(
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7).map(" ".join), min_size=3, max_size=8))
 def test_every_relevance_lies_on_its_scale(metric: str, captions: list[str]) -> None:
-    found = caption_relevance(captions, np.arange(len(captions)), metric, tokenizer="whitespace")
-    assert found.min() >= 0
-    assert found.max() <= (10.0001 if metric.startswith("cider") else 1.000001)
+    relevance = caption_relevance(captions, np.arange(len(captions)), metric, tokenizer="whitespace")
+    assert relevance.min() >= 0
+    assert relevance.max() <= (10.0001 if metric.startswith("cider") else 1.000001)
 
 
 @pytest.mark.parametrize("metric", ["rouge-l", "bleu4", "tfidf", "mean"])
@@ -162,8 +162,8 @@ def test_progress_ends_where_the_work_ends(captions: list[str], image_of: np.nda
 def test_a_caption_may_be_very_long_but_not_endless() -> None:
     longest = "hound " * 65_535
     for metric in ("bleu1", "rouge-l"):
-        found = caption_relevance([longest, "a hound"], [0, 1], metric)
-        assert found[0, 0] == 1
-        assert 0 < found[1, 0] < 1e-3
+        relevance = caption_relevance([longest, "a hound"], [0, 1], metric)
+        assert relevance[0, 0] == 1
+        assert 0 < relevance[1, 0] < 1e-3
     with pytest.raises(halation.InputError, match=r"sentence 1 has 65,536 tokens"):
         caption_relevance(["a hound", longest + "hound"], [0, 1], "bleu1")

@@ -124,18 +124,18 @@ COLLECTION = st.lists(st.tuples(SENTENCE, st.integers(0, 3)), min_size=4, max_si
 def test_the_relevance_is_what_its_equation_says(metric: str, collection: tuple[list[str], list[int]]) -> None:
     captions, image_of = collection
     sets = [[c for c, i in zip(captions, image_of, strict=True) if i == image] for image in range(4)]
-    found = caption_relevance(captions, image_of, metric, tokenizer="whitespace")
-    assert found.dtype == np.float32
-    assert found.shape == (4, len(captions))
-    np.testing.assert_allclose(found, by_equation(metric, captions, sets), rtol=1e-6, atol=1e-37)
+    relevance = caption_relevance(captions, image_of, metric, tokenizer="whitespace")
+    assert relevance.dtype == np.float32
+    assert relevance.shape == (4, len(captions))
+    np.testing.assert_allclose(relevance, by_equation(metric, captions, sets), rtol=1e-6, atol=1e-37)
 
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m != "sentence"])
 def test_references_of_other_people_replace_the_captions_of_the_image(metric: str) -> None:
     captions = ["a hound runs", "a red bus in town", "", "hound hound hound", "nobody said this"]
     sets = [["the hound is running", "hounds run"], ["a bus"], ["a red red bus", "in town", ""]]
-    found = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
-    np.testing.assert_allclose(found, by_equation(metric, captions, sets), rtol=1e-6)
+    relevance = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
+    np.testing.assert_allclose(relevance, by_equation(metric, captions, sets), rtol=1e-6)
 
 
 def test_tfidf_is_scikit_learn_s() -> None:

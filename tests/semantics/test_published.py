@@ -44,18 +44,18 @@ def pycocoevalcap(captions: Sequence[str], sets: Sequence[Sequence[str]]) -> dic
         for caption in captions:
             bleu += (caption, references)
     shape = (len(sets), len(captions))
-    found = {"cider-d": np.array(cider.compute_cider()).reshape(shape)}
+    scores = {"cider-d": np.array(cider.compute_cider()).reshape(shape)}
     for k, values in enumerate(bleu.compute_score(option="closest")[1]):
-        found[f"bleu{k + 1}"] = np.array(values).reshape(shape)
+        scores[f"bleu{k + 1}"] = np.array(values).reshape(shape)
     rouge = Rouge()
-    found["rouge-l"] = np.array([[rouge.calc_score([c], references) for c in captions] for references in sets])
-    return found
+    scores["rouge-l"] = np.array([[rouge.calc_score([c], references) for c in captions] for references in sets])
+    return scores
 
 
-def assert_same_values_and_order(found: np.ndarray, expected: np.ndarray) -> None:
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
-    for ours, theirs in [(found, expected), (found.T, expected.T)]:  # as each query ranks its candidates
+def assert_same_values_and_order(relevance: np.ndarray, expected: np.ndarray) -> None:
+    assert relevance.dtype == np.float32
+    np.testing.assert_allclose(relevance, expected, rtol=1e-6, atol=1e-37)
+    for ours, theirs in [(relevance, expected), (relevance.T, expected.T)]:  # as each query ranks its candidates
         order = np.argsort(theirs, axis=1, kind="stable")
         assert (np.diff(np.take_along_axis(ours, order, axis=1).astype(np.float64), axis=1) >= 0).all()
 
@@ -77,8 +77,8 @@ def random_sentences() -> tuple[list[str], list[list[str]], dict[str, np.ndarray
 @pytest.mark.parametrize("metric", METRICS)
 def test_random_captions_score_as_in_pycocoevalcap(metric: str, random_sentences: Any) -> None:
     captions, sets, expected = random_sentences
-    found = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
-    np.testing.assert_array_equal(found, expected[metric].astype(np.float32))
+    relevance = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
+    np.testing.assert_array_equal(relevance, expected[metric].astype(np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def real_captions(shared_data: Path) -> tuple[list[str], list[list[str]], dict[s
 @pytest.mark.parametrize("metric", METRICS)
 def test_real_captions_score_and_rank_as_in_pycocoevalcap(metric: str, real_captions: Any) -> None:
     captions, sets, expected = real_captions
-    found = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
-    assert_same_values_and_order(found, expected[metric])
+    relevance = caption_relevance(captions, None, metric, references=sets, tokenizer="whitespace")
+    assert_same_values_and_order(relevance, expected[metric])
 
 
 def test_the_golden_captions_have_the_golden_scores(shared_golden: Path) -> None:
@@ -102,8 +102,8 @@ def test_the_golden_captions_have_the_golden_scores(shared_golden: Path) -> None
     expected = {"cider-d": golden["cider_df_from_50_refsets"], "rouge-l": golden["rouge_l"]}
     expected |= {f"bleu{k + 1}": golden["bleu_closest"][k] for k in range(4)}
     for metric, by_candidate in expected.items():
-        found = caption_relevance(text["cands"], None, metric, references=text["refs"], tokenizer="whitespace")
-        assert_same_values_and_order(found, by_candidate.T)
+        relevance = caption_relevance(text["cands"], None, metric, references=text["refs"], tokenizer="whitespace")
+        assert_same_values_and_order(relevance, by_candidate.T)
 
 
 def test_the_golden_captions_have_the_golden_tfidf_in_evaluation_and_in_training(shared_golden: Path) -> None:

@@ -18,28 +18,28 @@ class Recorder:
     name = "two numbers"
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.encoded: list[str] = []
 
     def __call__(self, sentences: list[str]) -> np.ndarray:
-        self.asked += sentences
+        self.encoded += sentences
         return np.array([[3.0, 4.0] if "bus" not in s else [0.0, 2.0] for s in sentences])
 
 
 def test_it_is_the_mean_cosine_with_the_references() -> None:
-    found = caption_relevance(CAPTIONS, [0, 0, 1, 1], "sentence", encoder=Recorder())
-    np.testing.assert_allclose(found, [[1, 1, 0.8, 1], [0.9, 0.9, 0.9, 0.9]], rtol=1e-6)
+    relevance = caption_relevance(CAPTIONS, [0, 0, 1, 1], "sentence", encoder=Recorder())
+    np.testing.assert_allclose(relevance, [[1, 1, 0.8, 1], [0.9, 0.9, 0.9, 0.9]], rtol=1e-6)
 
 
 def test_equal_captions_are_encoded_once() -> None:
     encoder = Recorder()
     assert Semantics.fit(CAPTIONS, [0, 0, 1, 1], "sentence", encoder=encoder).tokenizer == "two numbers"
     caption_relevance(CAPTIONS, [0, 0, 1, 1], "sentence", encoder=encoder)
-    assert sorted(encoder.asked) == sorted(set(CAPTIONS))
+    assert sorted(encoder.encoded) == sorted(set(CAPTIONS))
 
 
 def test_an_embedding_of_zeros_is_relevant_to_nothing() -> None:
-    found = caption_relevance(["x", "y"], [0, 1], "sentence", encoder=lambda s: np.array([[0.0, 0.0], [1.0, 0.0]]))
-    np.testing.assert_array_equal(found, [[0, 0], [0, 1]])
+    relevance = caption_relevance(["x", "y"], [0, 1], "sentence", encoder=lambda s: np.array([[0.0, 0.0], [1.0, 0.0]]))
+    np.testing.assert_array_equal(relevance, [[0, 0], [0, 1]])
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((1, 3)), np.full((2, 2), np.nan)])
@@ -63,11 +63,11 @@ needs_minilm = pytest.mark.skipif(
 
 @needs_minilm
 def test_minilm_hears_the_same_thing_in_other_words() -> None:
-    found = caption_relevance(CAPTIONS[:3], [0, 1, 2], "sentence")
-    np.testing.assert_allclose(np.diag(found), 1, rtol=1e-5)
-    np.testing.assert_allclose(found, found.T, atol=1e-5)
-    assert found[0, 1] > 0.6
-    assert found[0, 2] < 0.3
+    relevance = caption_relevance(CAPTIONS[:3], [0, 1, 2], "sentence")
+    np.testing.assert_allclose(np.diag(relevance), 1, rtol=1e-5)
+    np.testing.assert_allclose(relevance, relevance.T, atol=1e-5)
+    assert relevance[0, 1] > 0.6
+    assert relevance[0, 2] < 0.3
 
 
 @needs_minilm

@@ -89,7 +89,7 @@ def test_the_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_search_reads_the_cache_and_keeps_nothing(tmp_path: Path) -> None:
-    """A query is asked once: the file must not become a diary of queries, nor be written at each of them."""
+    """The file must not record queries, nor be written at each of them."""
     SentenceCache(tmp_path / "c.sqlite", Counting)(["a dog", "a cat"])
     before = (tmp_path / "c.sqlite").read_bytes()
     encoder = Counting()

@@ -44,10 +44,10 @@ def test_treebank_agrees_with_the_tokenizer_that_captioning_uses() -> None:
     if shutil.which("java") is None:
         pytest.skip("the tokenizer inside pycocoevalcap needs java")
     tokenizer = pytest.importorskip("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
-    captions = {place: [{"caption": caption}] for place, (caption, _) in enumerate(AS_STANFORD)}
+    captions = {number: [{"caption": caption}] for number, (caption, _) in enumerate(AS_STANFORD)}
     theirs = tokenizer.tokenize(captions)
-    for place, (caption, _) in enumerate(AS_STANFORD):
-        assert theirs[place][0].split() == treebank(caption)
+    for number, (caption, _) in enumerate(AS_STANFORD):
+        assert theirs[number][0].split() == treebank(caption)
 
 
 def test_words_are_those_of_scikit_learn() -> None:

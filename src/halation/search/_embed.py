@@ -78,7 +78,8 @@ def embed(
         for name, items in collection.sides.items():
             mine = [item for item in items if of == 1 or zlib.crc32(item.id.encode(errors="replace")) % of == index]
             part = folder / name / f"part-{index:05d}-of-{of:05d}"
-            _work(part, name, mine, collection, model, batch_size, workers or min(4, threads() + 1), progress)
+            readers = workers or min(4, threads() + 1)
+            _work(part, name, mine, collection, model, batch_size=batch_size, workers=readers, progress=progress)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -107,6 +108,7 @@ def _work(
     mine: Sequence[SourceItem],
     source: Source,
     model: Model,
+    *,
     batch_size: int,
     workers: int,
     progress: Progress,

@@ -36,8 +36,8 @@ class Bleu(GramScorer):
         ratio = (length + 1e-15)/(closest reference length + 1e-9)
 
     k is the number of orders of the n-grams. Clipped counts are integers of at most 16 bits, so the four of them
-    share one 64-bit sum; the formula is then evaluated in the oracle's order of operations, and even the values that
-    are nothing but smoothing come out in the oracle's order.
+    share one 64-bit sum. The formula is then evaluated in the oracle's order of operations, so that even values that
+    are nothing but smoothing rank as they do there.
     """
 
     def rows(self, index: InvertedIndex) -> Rows:
@@ -64,7 +64,7 @@ def _brevity(length: int, closest: int) -> float:
 
 @kernel
 def _closer(length: int, one: int, other: int) -> int:
-    """Which of two reference lengths is closer; the shorter where they are equally close; −1 is none."""
+    """The closer of two reference lengths to `length`; the shorter if both are as close. `one` may be −1 for none."""
     if one < 0 or (abs(other - length), other) < (abs(one - length), one):
         return other
     return one
@@ -114,7 +114,7 @@ def _rows(sets: Any, references: Any, reference_length: Any, captions: Any, orde
                 closest = _closer(lengths[b], closest, reference_length[references.set_item[first + r]])
             brevity[b] = _brevity(lengths[b], closest)
         for c in range(len(clipped)):
-            # few combinations of counts and length occur, again and again: keep the last of each cell
+            # few combinations of counts and length occur, and often: keep the last of each cell
             cell = ((clipped[c] ^ (np.uint64(length[c]) << np.uint64(48))) * _MIX) >> np.uint64(64 - _CELL_BITS)
             if known[cell] != clipped[c] or known_length[cell] != length[c]:
                 known[cell], known_length[cell] = clipped[c], length[c]
@@ -133,7 +133,7 @@ def _pairs(sets: Any, counts: Any, order: Any, length: Any, orders: int, out: An
             gram, most = counts.gram[e], 0
             for sentence in references:
                 most = max(most, count_in(counts, sentence, gram))
-            clipped += np.uint64(min(most, np.int64(counts.count[e]))) << np.uint64(16 * order[gram])
+            clipped += np.uint64(min(most, np.int64(counts.times[e]))) << np.uint64(16 * order[gram])
         out[k] = 0.0
         if closest >= 0:
             out[k] = _bleu(clipped, length[caption], orders) * _brevity(length[caption], closest)

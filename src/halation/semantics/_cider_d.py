@@ -29,19 +29,19 @@ class _Captions(NamedTuple):
 
 
 class CiderD(GramScorer):
-    """What pycocoevalcap's `Cider` computes (Vedantam et al., CVPR 2015), with fixed document frequencies.
+    """CIDEr-D as pycocoevalcap's `Cider` computes it (Vedantam et al., CVPR 2015), with fixed document frequencies.
 
         10 · mean_n mean_r exp(−Δ²/(2·6²)) · Σ_g min(h_g, r_g) · r_g / (‖h‖ ‖r‖)
 
     over the n-grams g of caption h and reference r (counts times weights), n = 1 … 4, Δ the difference of their
-    numbers of bigrams. Given an image and an n-gram, what a caption gains depends on how often it has the n-gram and on
-    its length alone, times 1/‖h‖: so each n-gram of an image makes a small table, and its captions read from it.
+    numbers of bigrams. Given an image and an n-gram, the gain of a caption depends only on its length and on how often
+    it has the n-gram, times 1/‖h‖. So each n-gram of an image makes a small table, and the captions read from it.
     """
 
     def __init__(self, texts: Texts, grams: Grams, weights: Weights) -> None:
         super().__init__(texts, grams)
         self.weighting = Weighting.of(grams, weights)
-        self.bigrams = np.maximum(grams.length - 1, 0)  # the oracle's notion of length
+        self.bigrams = np.maximum(grams.length - 1, 0)  # the length, as the oracle counts it
         longest = int(self.bigrams.max(initial=0))
         self.penalty = np.e ** (-(np.arange(longest + 1, dtype=np.float64) ** 2) / (2 * _SIGMA**2))
 
@@ -112,7 +112,7 @@ def _pairs(sets: Any, counts: Any, weighting: Any, bigrams: Any, penalty: Any, o
     for k in range(len(sets.caption)):
         caption, total = sets.caption[k], 0.0
         for e in range(counts.start[caption], counts.start[caption + 1]):
-            gram, held, gain = counts.gram[e], np.int64(counts.count[e]), 0.0
+            gram, held, gain = counts.gram[e], np.int64(counts.times[e]), 0.0
             n = weighting.order[gram]
             for sentence in sets.item[sets.start[k] : sets.start[k + 1]]:
                 counted = count_in(counts, sentence, gram)

@@ -19,9 +19,8 @@ _CELLS = 1 << 24  # of the matrix between two reports of progress
 class Corpus:
     """The relevance of n_captions captions to n_images images; made by `Semantics.corpus`.
 
-    Nothing is computed before you call a method. With `leave_one_out` a caption is not among the references of its own
-    image: the others count (identical text in another of them too), and a caption that is its image's only reference
-    scores 0.
+    Nothing is computed before you call a method. With `leave_one_out` a caption is not among the references of its
+    image. The others count, even with identical text. A caption that is the only reference of its image scores 0.
     """
 
     def __init__(self, texts: Texts, scorer: Scorer) -> None:
@@ -49,7 +48,7 @@ class Corpus:
     def block(self, images: Array, captions: Array, leave_one_out: bool = False) -> Float32:
         """Relevance (len(images), len(captions)) of any captions to any images, repeats allowed.
 
-        The cost depends on the block and not on the corpus: made for a (B, B) block of every training step.
+        The cost depends on the block, not on the corpus: you can call it for a (B, B) block in every training step.
         """
         rows = as_indices(images, self.n_images, "images")
         columns = as_indices(captions, self.n_captions, "captions")

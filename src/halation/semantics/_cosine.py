@@ -73,5 +73,5 @@ def _pairs(sets: Any, counts: Any, weighting: Any, scale: float, out: Any) -> No
             n, mean = weighting.order[gram], 0.0
             for sentence in sets.item[sets.start[k] : sets.start[k + 1]]:
                 mean += count_in(counts, sentence, gram) * weighting.inverse[sentence, n]
-            total += mean * weighting.weight[gram] ** 2 * counts.count[e] * weighting.inverse[caption, n]
+            total += mean * weighting.weight[gram] ** 2 * counts.times[e] * weighting.inverse[caption, n]
         out[k] = total * scale / max(1, sets.start[k + 1] - sets.start[k])

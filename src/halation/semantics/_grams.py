@@ -20,7 +20,7 @@ class Counts(NamedTuple):
 
     start: npt.NDArray[np.int64]  # (sentences + 1,)
     gram: npt.NDArray[np.int32]  # (entries,)
-    count: npt.NDArray[np.uint16]  # (entries,) how often the sentence has the n-gram
+    times: npt.NDArray[np.uint16]  # (entries,) how often the sentence has the n-gram
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Grams:
 
     @classmethod
     def of(cls, tokens: Tokens, orders: int) -> Grams:
-        """All n-grams with n = 1 … orders."""
+        """Count all n-grams with n = 1 … orders."""
         word, radix = tokens.word, max(1, len(tokens.vocabulary))
         to_end = np.repeat(tokens.start[1:], tokens.length) - np.arange(len(word))  # tokens left in the sentence
-        number = word.astype(np.int64)  # of the n-gram that begins here
+        number = word.astype(np.int64)  # of the n-gram that begins at each token
         keys, base = [np.arange(len(tokens.vocabulary))], [0, len(tokens.vocabulary)]
         at = np.full((orders, len(word)), -1, dtype=np.int32)  # n-gram by order and first position
         at[0] = word
@@ -79,7 +79,7 @@ class Grams:
         return Counts(self.start, self.gram, self.count)
 
     def numbers_in(self, other: Grams) -> npt.NDArray[np.int64]:
-        """For each n-gram here, its number in `other`, or −1: the same words in the same order."""
+        """The number in `other` of each of these n-grams (the same words in the same order), or −1."""
         mine, theirs = len(self.vocabulary), max(1, len(other.vocabulary))
         lookup = other.vocabulary.get
         words = np.fromiter((lookup(word, -1) for word in self.vocabulary), dtype=np.int64, count=mine)

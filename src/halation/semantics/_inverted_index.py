@@ -1,7 +1,7 @@
 """The inverted index: the captions that hold each n-gram, and the n-grams of each image's references.
 
-One idea serves every n-gram metric: walk the n-grams of an image's references, walk the captions that hold each, add
-up in one row. N-grams that are not shared cost nothing.
+One idea serves every n-gram metric: walk the n-grams of an image's references, walk the captions that hold each, and
+add up in one row. N-grams that are not shared cost nothing.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _post(start: Any, slot: Any, count: Any, slots: int) -> Any:
 
 @kernel
 def _home(gram: int, size: int) -> int:
-    """Where a hash table of a power of two cells looks for an n-gram first (Fibonacci hashing)."""
+    """The cell where a hash table of `size` cells, a power of two, looks for an n-gram first (Fibonacci hashing)."""
     return ((gram * 2654435769) >> 8) & (size - 1)
 
 
@@ -136,7 +136,7 @@ def _shared(sentences: Any, counts: Any, table: Any, known: Any) -> Any:
             while table[at] >= 0 and known[table[at]] != counts.gram[e]:
                 at = (at + 1) & (len(table) - 1)
             if table[at] >= 0:
-                kept[used], slot[used], times[used] = counts.gram[e], table[at], counts.count[e]
+                kept[used], slot[used], times[used] = counts.gram[e], table[at], counts.times[e]
                 used += 1
         begin[s + 1] = used
     return begin, kept, slot, times
@@ -181,7 +181,7 @@ def count_in(counts: Any, sentence: int, wanted: int) -> int:
         else:
             high = middle
     if low < counts.start[sentence + 1] and counts.gram[low] == wanted:
-        return int(counts.count[low])
+        return int(counts.times[low])
     return 0
 
 

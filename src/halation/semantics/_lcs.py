@@ -60,7 +60,7 @@ class Positions(NamedTuple):
 
 
 def _count_ones(context: Any, number: Any) -> Any:
-    """Number of one bits, at the integer's own width (so that it vectorises)."""
+    """Number of one bits, at the width of the integer (so that it vectorises)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

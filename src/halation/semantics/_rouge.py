@@ -1,4 +1,4 @@
-"""ROUGE-L: how much of a caption is, in the same order, in a reference."""
+"""ROUGE-L: the share of a caption that is also in a reference, in the same order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rouge:
 
         (1 + β²) P R / (R + β² P), β = 1.2, P and R maximised over the references independently; 0 if either is 0
 
-    An empty sentence is one empty word, as there.
+    An empty sentence counts as one empty word, as it does there.
     """
 
     def __init__(self, texts: Texts, tokens: Tokens) -> None:
@@ -89,7 +89,7 @@ class _Columns:
 
 
 def _with_empty_words(tokens: Tokens) -> tuple[Indices, npt.NDArray[np.int32]]:
-    """(start, word) where a sentence without words has one, the empty one, numbered after all others."""
+    """(start, word), in which a sentence without words has one: the empty word, numbered after all others."""
     start = starts(np.maximum(tokens.length, 1))
     word = np.full(start[-1], len(tokens.vocabulary), dtype=np.int32)
     word[np.arange(len(tokens.word)) + np.repeat((start - tokens.start)[:-1], tokens.length)] = tokens.word

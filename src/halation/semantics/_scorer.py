@@ -1,4 +1,4 @@
-"""The interface of every metric, what the metrics on n-grams share, and the mean of several metrics."""
+"""The interface of every metric, the common part of the n-gram metrics, and the mean of several metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from halation.semantics._texts import Indices, ReducedSets, Texts
 
 __all__ = ["Float32", "GramScorer", "Mean", "Rows", "Scorer"]
 
-_SMALL = 1 << 14  # cells of a block that one thread fills faster than several: that of a training step at B = 128
+_SMALL = 1 << 14  # cells: one thread fills a block of this size, a training step at B = 128, faster than several
 
 Float32 = npt.NDArray[np.float32]
 Rows = Callable[[Indices, Float32], None]
@@ -30,7 +30,7 @@ class Scorer(Protocol):
         """Write the relevance (images, captions) to `out`; None = all captions in order."""
 
     def to_own_image(self, captions: Indices) -> Float32:
-        """(captions,) the relevance of each to its own image without itself as a reference; 0 if it is the only one."""
+        """The relevance (captions,) of each caption to its image, itself left out; 0 without another reference."""
 
 
 class GramScorer(ABC):

@@ -101,7 +101,7 @@ class Semantics:
     array([[0., 1.],
            [1., 0.]], dtype=float32)
 
-    `metric`, `tokenizer` (the encoder, for `sentence`) and `description` say what it is, for a report.
+    A report prints `metric`, `tokenizer` (the name of the encoder for `sentence`) and `description`.
     """
 
     def __init__(self, metric: str, tokenizer: str, make_scorer: MakeScorer, texts: Texts) -> None:
@@ -159,16 +159,15 @@ class Semantics:
         image_of: Array | None = None,
         references: Sequence[Sequence[str]] | None = None,
     ) -> Corpus:
-        """A corpus to score: without arguments the one it was fitted on, else another with the fitted frequencies.
+        """A corpus to score: the fitted one without arguments, else another one with the fitted frequencies.
 
-        A word that the fitted corpus lacks has no weight in `tfidf`. Such an n-gram has document frequency 0, and so
-        the greatest weight, in `cider` and `cider-d`.
+        A word that the fitted corpus lacks has no weight in `tfidf`. In `cider` and `cider-d` such an n-gram has
+        document frequency 0, and so the greatest weight.
         """
         if captions is None:
             if image_of is not None or references is not None:
-                raise InputError(
-                    "captions are missing; pass them too, or no argument at all for the corpus it was fitted on"
-                )
+                remedy = "pass them too, or no argument at all for the corpus it was fitted on"
+                raise InputError("captions are missing", remedy=remedy)
             texts = self._texts
         else:
             texts = Texts(captions, image_of, references)

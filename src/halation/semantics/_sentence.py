@@ -14,7 +14,7 @@ from halation.semantics._texts import Indices, Texts
 __all__ = ["Encoder", "Sentence"]
 
 Encoder = Callable[[list[str]], Array]
-"""From n sentences to (n, d) embeddings, of any length: they are normalised here."""
+"""From n sentences to (n, d) embeddings. `Sentence` normalises them."""
 
 
 class Sentence:
@@ -39,12 +39,13 @@ class Sentence:
 
 
 def _unit_vectors(sentences: Sequence[str], encoder: Encoder) -> Float32:
-    """Each different sentence is encoded once."""
+    """The normalised embedding of each sentence, (sentences, d); each different sentence is encoded once."""
     number: dict[str, int] = {}
     positions = np.array([number.setdefault(sentence, len(number)) for sentence in sentences])
     vectors = to_numpy(encoder(list(number))).astype(np.float32)
     if vectors.ndim != 2 or len(vectors) != len(number):
-        raise InputError(f"the encoder gave an array of shape {vectors.shape} for {len(number)} sentences; give (n, d)")
+        problem = f"the encoder gave an array of shape {vectors.shape} for {len(number)} sentences"
+        raise InputError(problem, remedy=f"return ({len(number)}, d)")
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(norms).all():
         bad = int(np.argmin(np.isfinite(norms)))

@@ -30,18 +30,19 @@ Half = npt.NDArray[np.float16]
 def sentence_encoder(*, keep: bool = True, progress: Progress = silent) -> SentenceCache:
     """MiniLM (extra `pretrained`) that encodes each sentence once on this machine.
 
-    keep   store new embeddings in the cache folder (`HALATION_CACHE`). Searching does not: a file that grew with every
-           query would be a diary of what people asked.
+    keep   store new embeddings in the cache folder (`HALATION_CACHE`). Searching does not: the file would grow with
+           every query and record what people search for.
     """
     path = cache_folder() / f"{MiniLM.name}.sqlite"
     return SentenceCache(path, lambda: MiniLM(progress), name=MiniLM.name, keep=keep)
 
 
 class SentenceCache:
-    """Sentences to embeddings (n, d): read from `path` where they are known, else encoded, and added if `keep`.
+    """A function from sentences to embeddings (n, d), which reads known ones from `path` and encodes the others.
 
-    Rows are found by the sentence's sha256, so none goes stale. Embeddings have half precision. Processes and threads
-    may share a file. A damaged file is replaced; a folder that cannot be written costs time, nothing else.
+    With `keep` it adds the new ones to the file. The key of a row is the sentence's sha256, so none goes stale.
+    Embeddings have half precision. Processes and threads may share a file. A damaged file is replaced; a folder that
+    cannot be written costs time, nothing else.
 
     path           an SQLite file
     make_encoder   loads the encoder, when the first unknown sentence arrives
@@ -59,7 +60,7 @@ class SentenceCache:
         return self  # threads share it: a copy of a text backbone, as ONNX export makes one, shares it too
 
     def __call__(self, sentences: Sequence[str]) -> Float32:
-        """(n, d)."""
+        """The embeddings (n, d) of n sentences."""
         keys = {sentence: _key(sentence) for sentence in sentences}
         known = self._read(keys.values())
         missing = [sentence for sentence, key in keys.items() if key not in known]

@@ -1,4 +1,4 @@
-"""Captions, and for every image the set of reference sentences that captions are scored against."""
+"""Captions, and for every image the set of reference sentences to score them against."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class ReducedSets(NamedTuple):
-    """Captions, each with a reference set of its own: the sentences `item[start[k] : start[k + 1]]` for caption[k]."""
+    """Captions and a reference set for each: that of caption[k] is the sentences `item[start[k] : start[k + 1]]`."""
 
     caption: Indices  # (k,)
     start: Indices  # (k + 1,)
@@ -54,13 +54,13 @@ class Texts:
         self._grams: dict[tuple[Tokenizer, int], Grams] = {}
 
     def tokens(self, tokenizer: Tokenizer) -> Tokens:
-        """The sentences as word numbers."""
+        """The sentences as word numbers, computed on the first call."""
         if tokenizer not in self._tokens:
             self._tokens[tokenizer] = Tokens.of(self.sentences, tokenizer)
         return self._tokens[tokenizer]
 
     def grams(self, tokenizer: Tokenizer, orders: int) -> Grams:
-        """The sentences as counted n-grams, n = 1 … orders."""
+        """The sentences as counted n-grams, n = 1 … orders, computed on the first call."""
         if (tokenizer, orders) not in self._grams:
             self._grams[tokenizer, orders] = Grams.of(self.tokens(tokenizer), orders)
         return self._grams[tokenizer, orders]
@@ -83,14 +83,15 @@ class Texts:
             caption = int(np.argmax(self.image_of))
             raise InputError(
                 f"image_of[{caption}] is {self.image_of[caption]} but there are {self.n_captions} captions: image_of "
-                "holds indices 0 … n_images − 1, and every image has a caption; number ids with "
-                "numpy.unique(ids, return_inverse=True)[1], or pass references"
+                "holds indices 0 … n_images − 1, and every image has a caption",
+                remedy="number ids with numpy.unique(ids, return_inverse=True)[1], or pass references",
             )
         sizes = np.bincount(self.image_of)
         if (sizes == 0).any():
             raise InputError(
                 f"image {int(np.argmin(sizes))} has no captions ({int((sizes == 0).sum())} such images below "
-                f"{len(sizes)}); number the images that have captions 0, 1, 2, … or pass references"
+                f"{len(sizes)})",
+                remedy="number the images that have captions 0, 1, 2, … or pass references",
             )
         self.set_start = starts(sizes)
         self.set_item = np.argsort(self.image_of, kind="stable").astype(np.int64)
@@ -101,8 +102,8 @@ class Texts:
         if self.image_of is not None and len(self.image_of) and self.image_of.max() >= len(sets):
             caption = int(np.argmax(self.image_of))
             raise InputError(
-                f"image_of[{caption}] is {self.image_of[caption]} but there are references for {len(sets)} images; "
-                "image_of holds indices into references"
+                f"image_of[{caption}] is {self.image_of[caption]} but there are references for {len(sets)} images",
+                remedy="image_of holds indices into references",
             )
         self.set_start = starts(np.array([len(group) for group in sets], dtype=np.int64))
         self.set_item = self.n_captions + np.arange(self.set_start[-1], dtype=np.int64)
@@ -117,7 +118,7 @@ class Texts:
 
 def _strings(texts: Sequence[str], name: str) -> list[str]:
     if isinstance(texts, str):
-        raise InputError(f"{name} is a single string; give a list of strings")
+        raise InputError(f"{name} is a single string", remedy="give a list of strings")
     strings = list(texts)
     if not strings:
         raise InputError(f"{name} is empty; at least one caption is needed")

@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def whitespace(text: str) -> list[str]:
-    """The parts between white space, unchanged: for text that is tokenised already.
+    """The parts between white space, unchanged. For text that is tokenised already.
 
     >>> whitespace("a dog 's ball")
     ['a', 'dog', "'s", 'ball']
@@ -68,7 +68,7 @@ _AS_TWO = {
     "lemme": ["lem", "me"], "wanna": ["wan", "na"],
 }  # fmt: skip
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
-# What pycocoevalcap drops. Its list has -LRB- too, but the lower-cased -lrb- slips through there, and so it does here.
+# The tokens that pycocoevalcap drops. Its list has -LRB- too, but lets the lower-cased -lrb- through, and so do we.
 _DROPPED = dict.fromkeys(["'", "''", '"', "`", "``", ".", "...", "?", "!", ",", ":", ";", "-", "--"])
 _SPECIAL: dict[str, list[str]] = {
     **{token: [] for token in _DROPPED},
@@ -80,12 +80,14 @@ _SPECIAL: dict[str, list[str]] = {
 def treebank(text: str) -> list[str]:
     """Lower-cased Penn Treebank tokens without punctuation, as captioning metrics are computed on.
 
-    The rule: entities and typographic quotes are written plainly; clitics are split off ("dog|'s", "is|n't"), so are
-    "can|not", "gon|na" and the like; words joined by a hyphen, ampersand, slash or full stop stay one token, as do
-    numbers, times, addresses, initials ("u.s.") and usual abbreviations ("mr."); brackets become -lrb-, -rrb-;
-    everything else is one token per character, and the marks of `' " . ? ! , : ; -` are dropped. Real
-    captions come out as from the Stanford tokenizer inside pycocoevalcap (`python -m bench tokenizer` counts them),
-    except a few where that tokenizer looks at capitals, which are gone here: "AT&T", but "at & t".
+    Entities and typographic quotes are first written plainly. Clitics are split off ("dog|'s", "is|n't"), and so are
+    the halves of "can|not", "gon|na" and similar words. Words joined by a hyphen, ampersand, slash or full stop stay
+    one token, as do numbers, times, addresses, initials ("u.s.") and common abbreviations ("mr."). Brackets become
+    -lrb- and -rrb-. Everything else is one token per character, and the marks `' " . ? ! , : ; -` are dropped.
+
+    Real captions give the tokens of the Stanford tokenizer inside pycocoevalcap (`python -m bench tokenizer` counts
+    them). The few exceptions are where that tokenizer looks at capitals, which are lower-cased here: it keeps "AT&T"
+    but splits "at & t".
 
     >>> treebank("A dog's T-shirt isn't dry (yet), Mr. Smith!")
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'dry', '-lrb-', 'yet', '-rrb-', 'mr.', 'smith']

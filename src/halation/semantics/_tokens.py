@@ -28,7 +28,7 @@ class Tokens:
 
     @classmethod
     def of(cls, sentences: Sequence[str], tokenizer: Tokenizer) -> Tokens:
-        """Tokenise sentence by sentence: the tokens themselves are never held all at once."""
+        """Tokenise sentence by sentence, so that the tokens themselves are never in memory all at once."""
         vocabulary: dict[str, int] = {}
         word = array("i")
         start = np.zeros(len(sentences) + 1, dtype=np.int64)
@@ -55,7 +55,7 @@ class Tokens:
 
 
 def starts(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Where each row begins, and the end of the last.
+    """The position at which each row begins, and the end of the last.
 
     >>> starts(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
@@ -68,7 +68,7 @@ def starts(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def positions_of(
     start: npt.NDArray[np.int64], rows: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(starts, positions) of the chosen rows laid one after the other, in their order, repeats allowed.
+    """(starts, positions) of the chosen rows, one after the other in the given order, repeats allowed.
 
     >>> positions_of(np.array([0, 2, 2, 5]), np.array([2, 0]))
     (array([0, 3, 5]), array([2, 3, 4, 0, 1]))

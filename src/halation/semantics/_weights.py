@@ -41,7 +41,7 @@ class Weights:
         return cls(grams, whole - np.log(np.maximum(1.0, df)), float(whole))
 
     def of(self, grams: Grams) -> Float64:
-        """The weight of each n-gram of a corpus, the fitted one or another."""
+        """The weight of each n-gram of a corpus, the fitted one or another one."""
         if grams is self.grams:
             return self.weight
         number = grams.numbers_in(self.grams)
@@ -87,5 +87,5 @@ def _norms(counts: Any, order: Any, weight: Any, norms: Any) -> None:
     for s in range(len(counts.start) - 1):
         for e in range(counts.start[s], counts.start[s + 1]):
             gram = counts.gram[e]
-            norms[s, order[gram]] += (counts.count[e] * weight[gram]) ** 2
+            norms[s, order[gram]] += (counts.times[e] * weight[gram]) ** 2
         norms[s] = np.sqrt(norms[s])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from halation._ahead import load_ahead
 from halation._arrays import Array, FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
@@ -149,9 +149,9 @@ class Model:
         head = self.config.model.head
         by = "several vectors per item" if head == "pvse" else "a network that looks at both items at once"
         raise InputError(
-            f"is a {head} model: it compares by {by}, which no index can store; search needs a head "
-            "with one vector or one Gaussian per item (point, pcme, pcmepp)",
+            f"is a {head} model: it compares by {by}, which no index can store",
             path=self.folder,
+            remedy="search needs a head with one vector or one Gaussian per item (point, pcme, pcmepp)",
         )
 
     @cached_property
@@ -187,9 +187,9 @@ class Model:
         pictures = [images] if isinstance(images, str | os.PathLike | Image.Image) else list(images)
         if not pictures:
             raise InputError("there are no images to encode")
-        with ThreadPoolExecutor(_DECODERS) as pool:
-            for start in range(0, len(pictures), size):
-                yield len(pictures), torch.stack(list(pool.map(self._pixels, pictures[start : start + size])))
+        batches = ((None, pictures[start : start + size]) for start in range(0, len(pictures), size))
+        for _, pixels in load_ahead(batches, self._pixels, workers=_DECODERS):
+            yield len(pictures), torch.stack([future.result() for future in pixels])
 
     def _pixels(self, picture: Picture) -> Tensor:
         if not isinstance(picture, Image.Image):
@@ -233,13 +233,13 @@ def _model_folder(source: str | os.PathLike[str]) -> Path:
     names = f"; models that come with the package: {', '.join(packaged)}" if packaged else ""
     if not folder.is_absolute() and len(folder.parts) == 2 and not folder.parent.is_dir():
         raise InputError(
-            "is not a folder here. If it is a model's name on a hub: nothing is downloaded, so fetch it first "
-            f"(huggingface_hub.snapshot_download({str(source)!r}, local_dir=…)) and load that folder{names}",
+            "is not a folder",
             path=source,
+            remedy="nothing is downloaded: if it is the name of a model on a hub, fetch it first "
+            f"(huggingface_hub.snapshot_download({str(source)!r}, local_dir=…)) and load that folder{names}",
         )
-    raise InputError(
-        f"does not exist; name a run's folder or a folder that `halation export` wrote{names}", path=source
-    )
+    remedy = f"name a run's folder or a folder that `halation export` wrote{names}"
+    raise InputError("does not exist", path=source, remedy=remedy)
 
 
 def _packaged_models() -> Path:

@@ -450,7 +450,7 @@ def test_data_that_cannot_be_trained_on_is_one_clear_line_and_blocks_no_second_t
         (["RECIPE", "--set", "model.head=pmce"], "unknown model.head 'pmce'; did you mean 'pcme'?"),
         (["RECIPE", "--set", "loss.daa.relevance=cidr", "--set", "loss.daa.weight=1"], "did you mean 'cider'?"),
         (["RECIPE", "--set", "model.dropout=1.5"], "model.dropout is 1.5; it must be 0 or more and below 1"),
-        (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss: give one of infonce, "),
+        (["RECIPE", "--set", "loss.infonce.weight=0"], "the recipe has no loss; give one of infonce, "),
         (["RECIPE", "--data", "no/data"], "no/data does not exist; name the folder or file that holds the dataset"),
     ],
 )

@@ -111,10 +111,10 @@ def test_saf_is_rebuilt_from_where_words_look_and_what_is_let_through(
     scorer = SAF(8, sim_dim=4, regions=6).eval()
     image, caption = pair
     regions, words = scorer.attentions(image, caption)
-    said = caption.local[:, :4]
+    spoken = caption.local[:, :4]
     context = unit(regions["each word"] @ image.local)
-    whole = unit(regions["whole"] @ image.local) - unit(words["whole"] @ said)
-    local = scorer.local_fc((context - said).square())
+    whole = unit(regions["whole"] @ image.local) - unit(words["whole"] @ spoken)
+    local = scorer.local_fc((context - spoken).square())
     rows = unit(torch.cat([scorer.whole_fc(whole.square()), local], dim=1))  # (1, 1 + words, S)
     gates = torch.cat([1 - words["filter"].sum(2, keepdim=True), words["filter"]], dim=2)  # the whole's is the rest
     score = torch.sigmoid(scorer.score_fc(unit(gates @ rows)))[:, 0]

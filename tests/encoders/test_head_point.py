@@ -1,4 +1,4 @@
-"""A committee: members of their own, whose mean is what the joined points say."""
+"""A committee: separate members, whose mean score is that of the joined points."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_the_cosine_of_the_joined_points_is_the_mean_of_the_members() -> None:
 
 def test_the_members_come_out_of_the_joined_points_again() -> None:
     head = committee().eval()
-    found = Committee.split(head(features()), 3)
-    for member, points in zip(head.members, found, strict=True):
+    parts = Committee.split(head(features()), 3)
+    for member, points in zip(head.members, parts, strict=True):
         torch.testing.assert_close(points.mean, member(features()).mean)
     for wrong in (5, 0, -2):
         with pytest.raises(InputError, match=f"12 numbers cannot be split equally among {wrong} members"):
@@ -53,8 +53,8 @@ def test_members_begin_and_drop_apart() -> None:
 
 
 def test_every_members_attention_is_shown() -> None:
-    found = committee(members=2).attentions(features())
-    assert set(found) == {"means"} and found["means"].shape == (3, 4, 5)
+    attentions = committee(members=2).attentions(features())
+    assert set(attentions) == {"means"} and attentions["means"].shape == (3, 4, 5)
     head = committee(members=2)
     each = [member.attentions(features())["means"] for member in head.members]  # type: ignore[operator]
     torch.testing.assert_close(head.attentions(features())["means"], torch.cat(each, dim=1))

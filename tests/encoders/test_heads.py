@@ -90,8 +90,8 @@ def test_padding_changes_nothing_and_every_parameter_learns(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["point", "pcme", "pcme++", "pvse", "parts"])
 def test_what_a_head_calls_a_place_has_length_one(name: str) -> None:
-    place = numbers(HEADS[name]()(features()))[0]
-    torch.testing.assert_close(place.norm(dim=-1), torch.ones(place.shape[:-1]))
+    points = numbers(HEADS[name]()(features()))[0]
+    torch.testing.assert_close(points.norm(dim=-1), torch.ones(points.shape[:-1]))
 
 
 def test_a_point_is_a_linear_map_of_length_one_and_dropout_acts_in_training_alone() -> None:
@@ -149,9 +149,9 @@ def test_log_sigma_sets_where_the_spread_starts(kind: Any) -> None:
 def test_pvse_with_one_embedding_is_the_mean_of_pcme() -> None:
     torch.manual_seed(0)
     pcme, pvse, seen = PCMEHead(8, 6, 4), PVSEHead(8, 6, 4, 1), features()
-    own = pcme.state_dict()
+    weights = pcme.state_dict()
     names = {"summary": "summary", "attention": "mean_attention", "fc": "mean_fc", "norm": "mean_norm"}
-    pvse.load_state_dict({k: own[k.replace(k.split(".")[0], names[k.split(".")[0]], 1)] for k in pvse.state_dict()})
+    pvse.load_state_dict({k: weights[k.replace(k.split(".")[0], names[k.split(".")[0]], 1)] for k in pvse.state_dict()})
     torch.testing.assert_close(pvse(seen).points[:, 0], pcme(seen).mean)
     several = PVSEHead(8, 6, 4, 3)(seen)
     assert (several.residuals > 0).all() and (several.residuals < 1).all()

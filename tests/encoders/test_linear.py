@@ -21,8 +21,8 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes oneDNN is asked for from now on."""
+def products_of(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the products that oneDNN computes from now on."""
     shapes: list[tuple[int, ...]] = []
     real = room._product
 
@@ -89,7 +89,7 @@ def test_nothing_asked_is_nothing_answered(library: str) -> None:
 def test_onednn_is_asked_in_single_precision_and_where_the_user_lets_it(
     library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes = asked(monkeypatch)
+    shapes = products_of(monkeypatch)
     x, weight = drawn(4, 5), drawn(3, 5, seed=1)
     linear(x, weight)
     assert shapes == [(4, 5)]
@@ -113,7 +113,7 @@ def test_scorers_say_the_same_by_either_library(
     images, captions = (drawn(5, 6, 16).requires_grad_(), drawn(5, 9, 16, seed=1).requires_grad_())
     mask = torch.arange(9) < torch.tensor([3, 9, 1, 4, 4])[:, None]
     taken = torch.eye(5) if few else torch.ones(5, 5)  # few pairs are gone through one by one on the way back
-    shapes = asked(monkeypatch)
+    shapes = products_of(monkeypatch)
     scores = scorer(PartEmbedding(images), PartEmbedding(captions, mask))
     got = torch.autograd.grad((taken * scores.square()).sum(), [images, captions, *scorer.parameters()])
     assert bool(shapes) == (library == "oneDNN")

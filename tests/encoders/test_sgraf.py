@@ -141,10 +141,12 @@ def test_a_gradient_at_few_pairs_goes_through_these_pairs_alone_to_the_same_end(
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_the_gradient_of_local_alignments_passes_gradcheck(own: bool) -> None:
+@pytest.mark.parametrize("for_each_image", [False, True])
+def test_the_gradient_of_local_alignments_passes_gradcheck(for_each_image: bool) -> None:
     images, _ = parts(3, 4, 5)
-    words = torch.randn(3 if own else 1, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    words = torch.randn(
+        3 if for_each_image else 1, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
     weight, bias = torch.randn(2, 5, dtype=torch.float64), torch.randn(2, dtype=torch.float64)
     arguments = [x.detach().requires_grad_() for x in (images.local, words, weight, bias)]
     assert torch.autograd.gradcheck(

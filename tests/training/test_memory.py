@@ -1,4 +1,4 @@
-"""What earlier steps saw: who remembers what, for how long, and who is told from whom."""
+"""The memory of earlier batches: what it holds, for how long, and which items a query meets."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def test_what_is_not_training_is_not_remembered() -> None:
 def test_a_memory_needs_to_know_whose_items_these_are() -> None:
     known = step(0, torch.arange(4), 1)
     unknown = training.Step(known.images, known.captions, known.compare, known.matches, known.find_relevance, 0, 0)
-    with pytest.raises(InputError, match="which image each item is of"):
+    with pytest.raises(InputError, match="which image each item belongs to"):
         training.Spread(scale=2.0, memory=8).build(dim=3)(unknown)

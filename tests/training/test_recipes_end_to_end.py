@@ -26,7 +26,7 @@ NAMES = sorted(
 
 
 class World(NamedTuple):
-    """Where the data of each recipe lies, and the models and word vectors it begins with."""
+    """The data of each recipe, and the models and word vectors it begins with."""
 
     folders: dict[str, Path]
     hub: Path

@@ -146,10 +146,12 @@ def test_what_a_loss_learns_is_kept_with_the_weights_of_the_same_moment(
     model, packed = load(tmp_path / "run"), load_tensors(tmp_path / "run" / "checkpoint.safetensors")
     objective = build_objective(recipe, model.network, model.open_dataset(world, "train"))
     names = [name for name, p in objective.named_parameters() if p.requires_grad]
-    place = {name: f"average.{number}" if ema else f"weights.{name}" for number, name in enumerate(names)}
-    own = {name.rsplit(".", 1)[-1]: float(packed[place[name]]) for name in names if name.startswith(f"terms.{term}.")}
-    expected = dict(own)
-    if "log_scale" in own:
+    stored_as = {name: f"average.{number}" if ema else f"weights.{name}" for number, name in enumerate(names)}
+    learnt = {
+        name.rsplit(".", 1)[-1]: float(packed[stored_as[name]]) for name in names if name.startswith(f"terms.{term}.")
+    }
+    expected = dict(learnt)
+    if "log_scale" in learnt:
         rate = math.exp(expected.pop("log_scale"))
         expected |= {"temperature": 1 / rate} if term == "infonce" else {"scale": rate}
     assert model.learnt == {term: pytest.approx(expected, rel=1e-6)}
@@ -167,10 +169,10 @@ def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_
             packed = load_tensors(tmp_path / "run" / "checkpoint.safetensors")
             seen[epoch - 1] = float(packed["weights.terms.infonce.log_scale"])
 
-    place = train(recipe, world, tmp_path / "run", progress=look)
-    assert place.best_epoch in seen and len(set(seen.values())) == len(seen)
+    state = train(recipe, world, tmp_path / "run", progress=look)
+    assert state.best_epoch in seen and len(set(seen.values())) == len(seen)
     kept = load(tmp_path / "run").learnt["infonce"]["temperature"]
-    assert kept == pytest.approx(math.exp(-seen[place.best_epoch]), rel=1e-6)
+    assert kept == pytest.approx(math.exp(-seen[state.best_epoch]), rel=1e-6)
 
 
 def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens_all_the_same(
@@ -185,7 +187,7 @@ def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens
 
 
 @pytest.mark.parametrize(
-    ("note", "said"),
+    ("note", "message"),
     [
         ("no JSON", "its header is not one that halation writes"),
         ('{"learnt": 5}', "its header is not one that halation writes"),
@@ -194,11 +196,13 @@ def test_an_exported_run_keeps_what_its_loss_learnt_and_one_that_never_did_opens
         ('{"learnt": {"infonce": {"scale": 1}}}', "loss.infonce.scale; config.toml beside it has no such key"),
     ],
 )
-def test_a_header_that_was_edited_is_named(note: str, said: str, world: Path, recipe_text: str, tmp_path: Path) -> None:
+def test_a_header_that_was_edited_is_named(
+    note: str, message: str, world: Path, recipe_text: str, tmp_path: Path
+) -> None:
     train(parse_recipe(recipe_text, ["train.epochs=1", "train.unit=images"]), world, tmp_path / "run")
     weights = tmp_path / "run" / "model.safetensors"
     save_tensors(weights, load_tensors(weights), note)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         load(tmp_path / "run")
 
 
@@ -260,7 +264,7 @@ def test_resume_gives_the_same_weights(what: list[str], world: Path, recipe_text
 
 
 def wait_for_lines(path: Path, lines: int, process: subprocess.Popen[bytes]) -> None:
-    """Until a log has so many lines, or the process has ended."""
+    """Wait until a log has this many lines, or the process has ended."""
     deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         if path.exists() and path.read_bytes().count(b"\n") >= lines:
@@ -501,8 +505,8 @@ def test_a_checkpoint_of_another_model_is_refused(world: Path, recipe_text: str,
 
 def test_patience_ends_a_run_that_no_longer_gets_better(world: Path, recipe_text: str, tmp_path: Path) -> None:
     recipe = parse_recipe(recipe_text, ["train.epochs=60", "train.patience=2", "train.lr=0.05", "train.unit=images"])
-    place = train(recipe, world, tmp_path / "run")
-    assert place.epoch < 60 and place.epoch - 1 - place.best_epoch == 2
+    state = train(recipe, world, tmp_path / "run")
+    assert state.epoch < 60 and state.epoch - 1 - state.best_epoch == 2
 
 
 @pytest.mark.parametrize("setting", ["train.precision=bfloat16", "train.accumulate=4", "train.captions_per_image=2"])

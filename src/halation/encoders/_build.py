@@ -53,7 +53,8 @@ def build_network(
 
 def _precomputed(config: ModelConfig, dims: tuple[int, int]) -> nn.Module:
     if not any(dims):
-        raise InputError("image.backbone is precomputed but there are no features; name their folder in data.features")
+        problem = "image.backbone is precomputed but there are no features"
+        raise InputError(problem, remedy="name their folder in data.features")
     return encoders.Precomputed(*dims, grid=config.image.grid)
 
 
@@ -138,7 +139,8 @@ def _point(config: ModelConfig, image: Any, text: Any) -> tuple[nn.Module, nn.Mo
     if not model.dim and given[0] != given[1]:
         raise InputError(
             f"model.dim 0 keeps the vectors of the backbones, but images have {given[0]} numbers and captions "
-            f"{given[1]}; set model.dim to a width"
+            f"{given[1]}",
+            remedy="set model.dim to a width",
         )
 
     def build(side: Any, width: int, dropout: float) -> encoders.PointHead:

@@ -172,15 +172,15 @@ def _renamed(
             unknown.append(key)
     missing = sorted(set(expected) - set(state)) if strict else []
     if missing or unknown:
+        differences = [_listed(what, keys) for what, keys in (("missing", missing), ("unknown", unknown)) if keys]
         raise InputError(
-            f"this is not a known {name} state dict: {_listed('missing', missing)}{_listed('unknown', unknown)}"
-            "pass the state dict of the model (a checkpoint may hold it under a key such as 'model' or 'state_dict')"
+            f"this is not a known {name} state dict: {'; '.join(differences)}",
+            remedy="pass the state dict of the model (a checkpoint may hold it under a key such as 'model' or "
+            "'state_dict')",
         )
     return result
 
 
 def _listed(what: str, keys: Sequence[str]) -> str:
-    if not keys:
-        return ""
     shown = ", ".join(keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
-    return f"{len(keys)} {what} ({shown}); "
+    return f"{len(keys)} {what} ({shown})"

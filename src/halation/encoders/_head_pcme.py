@@ -134,9 +134,8 @@ class PCMEHead(nn.Module):
         if not (self.training and self.dropout.p):
             return features
         local = features.local
-        if (
-            local is not None
-        ):  # the same channels in all cells: otherwise neighbours make up for a dropped one, at ten times the cost
+        if local is not None:
+            # the same channels in all cells: otherwise neighbours make up for a dropped one, at ten times the cost
             local = local * self.dropout(torch.ones_like(local[:, :1]))
         return Features(self.dropout(features.pooled), local, features.mask)
 

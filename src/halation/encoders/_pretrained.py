@@ -30,14 +30,14 @@ _UNPOOLED = ("vit", "deit")  # most of their checkpoints have no pooler: they ar
 
 
 def import_transformers(what: str, extra: str = "hub") -> Any:
-    """The transformers library; if a broken torchvision keeps it from loading, an error that tells so."""
+    """The transformers library; if a broken torchvision keeps it from loading, an error that says so."""
     if find_spec("torchvision") is not None:
         try:
             import_module("torchvision")
         except Exception as error:  # of any kind: missing operators, missing CUDA libraries
             raise InputError(
-                f"torchvision is installed but does not work with this torch ({error}), and breaks transformers; "
-                "halation does not need it: pip uninstall torchvision"
+                f"torchvision is installed but does not work with this torch ({error}), and breaks transformers",
+                remedy="halation does not need it: pip uninstall torchvision",
             ) from None
     try:
         return import_module("transformers")
@@ -59,7 +59,7 @@ def load_model(
     config = load_quietly(library, source, "the configuration", lambda: read(source, **options))
     kind = str(config.model_type)
     if kind not in towers and getattr(config, f"{part}_config", None) is not None:
-        raise InputError(f"{source} is a {kind!r} model of several modalities; halation knows clip and siglip")
+        raise InputError(f"is a {kind!r} model of several modalities; halation knows clip and siglip", path=source)
     if kind == "clip":  # many checkpoints have the right width of the projection only at the top
         options["config"] = getattr(config, f"{part}_config")
         options["config"].projection_dim = config.projection_dim
@@ -82,8 +82,9 @@ def load_quietly(library: Any, source: str | os.PathLike[str], what: str, load: 
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"{source}: {what} cannot be loaded ({reason}); name a model of the Hugging Face hub, or a folder with "
-            "config.json and model.safetensors"
+            f": {what} cannot be loaded ({reason})",
+            path=source,
+            remedy="name a model of the Hugging Face hub, or a folder with config.json and model.safetensors",
         ) from None
     finally:
         log.set_verbosity(level)
@@ -138,11 +139,12 @@ def packaged_file(package: str, name: str, sha256: str, what: str) -> Path:
         raise MissingExtra(what, "pretrained")
     path = Path(next(iter(spec.submodule_search_locations))) / name
     if not path.is_file():
-        raise InputError(f"does not exist; reinstall the package {package}", path=path)
+        raise InputError("does not exist", path=path, remedy=f"reinstall the package {package}")
     with path.open("rb") as file:
         digest = hashlib.sha256()
         while block := file.read(1 << 20):
             digest.update(block)
     if digest.hexdigest() != sha256:
-        raise InputError(f"is not the published file (its sha256 differs); reinstall the package {package}", path=path)
+        problem = "is not the published file (its sha256 differs)"
+        raise InputError(problem, path=path, remedy=f"reinstall the package {package}")
     return path

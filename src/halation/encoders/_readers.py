@@ -29,7 +29,7 @@ class ImageReader:
     """Turns pictures into the input of a model's image encoder.
 
     A model trained on pictures reads pixels. A model trained on features needs the network that computed them:
-    `backbone` names it if the features' name does not tell. If their cells were projected, the run holds the
+    `backbone` names it if the name of the features does not. If their cells were projected, the run holds the
     projection; `data` is the dataset's folder, for a run that does not.
 
     The network is loaded with the first picture. Several threads may use one reader.
@@ -102,9 +102,9 @@ class ImageReader:
             raise InputError(
                 f"was trained on features ({trained_on}) of {expected.pooled_dim} numbers and cells of "
                 f"{expected.local_dim}, but {self.backbone} gives {network.pooled_dim} and {network.local_dim}; they "
-                "were computed in another way, so this run cannot look at new pictures: give the dataset's own folder, "
-                "or train on the pictures, or on features by `halation features`",
+                "were computed in another way, so this run cannot look at new pictures",
                 path=self._folder,
+                remedy="give the dataset's own folder, or train on the pictures, or on features by `halation features`",
             )
         return network
 

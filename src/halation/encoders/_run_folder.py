@@ -67,7 +67,9 @@ class RunFolder:
             for key, x in scalars.items():
                 if not math.isfinite(x):
                     raise InputError(
-                        f": the learnt {name}.{key} is not a finite number; train the run again", path=self.weights
+                        f": the learnt {name}.{key} is not a finite number",
+                        path=self.weights,
+                        remedy="train the run again",
                     )
         self._check_terms(learnt)
         return learnt

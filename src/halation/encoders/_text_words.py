@@ -109,9 +109,8 @@ class PooledWords(nn.Module):
         """tokens (B, L) → pooled (B, 2·dim), local (B, L, dim)."""
         local, mask = self.table(tokens)
         shares = mask.to(local.dtype) / mask.sum(1, keepdim=True)  # (B, L)
-        mean = torch.bmm(shares[:, None], local)[
-            :, 0
-        ]  # (B, dim); a product is the fastest mean, forwards and backwards
+        # (B, dim); a product is the fastest mean, forwards and backwards
+        mean = torch.bmm(shares[:, None], local).squeeze(1)
         padding = torch.zeros_like(shares).masked_fill_(~mask, -torch.inf)
         highest = (local + padding[:, :, None]).max(1).values
         return Features(torch.cat([highest, mean], dim=1), local, mask)

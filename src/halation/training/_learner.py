@@ -49,7 +49,7 @@ class Learner:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """The averaged weights in place of the current ones, where there are any."""
+        """The averaged weights in place of the current ones, if there are any."""
         current = [p.detach().clone() for p in self.weights] if self.average else []
         self._put(self.average)
         try:
@@ -78,7 +78,7 @@ class Learner:
         averages = sum(name.startswith("average.") for name in packed)
         shapes = {name: tuple(value.shape) for name, value in named.items()}
         if shapes != {name: tuple(p.shape) for name, p in weights.items()} or averages != len(self.average):
-            raise InputError("the checkpoint is of another model or other settings; train into another folder")
+            raise InputError("the checkpoint is of another model or other settings", remedy="train into another folder")
         for name, value in named.items():
             weights[name].copy_(value)
         for number, average in enumerate(self.average):

@@ -27,7 +27,7 @@ _LOG_EVERY = 50  # steps
 
 @contextmanager
 def _denormals_flushed() -> Iterator[None]:
-    """Adam's moments of rare words decay into denormals, which are slow; afterwards the processor is as it was."""
+    """Flush denormals to zero meanwhile: Adam's moments of rare words decay into them, and they are slow."""
     before = float(torch.tensor(2e-310, dtype=torch.float64) * 0.5) == 0
     torch.set_flush_denormal(True)
     try:

@@ -26,7 +26,7 @@ class Objective(nn.Module):
     """Σ weight · term over the *global* batch: every process encodes its share, all compare everything.
 
     terms       name → (weight, module from `Step` to a scalar)
-    relevance   what a term by meaning compares with
+    relevance   of captions, for a term that ranks by meaning
     ramps       name → steps over which the weight of a term rises from 0. DAA from the first step can win by ordering
                 all captions alike for every image, and a young model then does not learn to tell images apart.
     """
@@ -69,7 +69,7 @@ class Objective(nn.Module):
         return {"loss": loss, **{name: part.detach() for name, part in parts.items()}}
 
     def learnt(self) -> LearntScalars:
-        """What the terms have learnt beside the model: scale and shift, a temperature; empty where none does."""
+        """What the terms have learnt beside the model: scale and shift, a temperature; empty if none does."""
         return {name: term.learnt() for name, term in self.terms.items() if isinstance(term, Learnt)}
 
     def _weight(self, name: str, number: int) -> float:
@@ -78,7 +78,7 @@ class Objective(nn.Module):
 
     def _relevance(self, batch: Batch, device: torch.device) -> Tensor:
         if self.relevance is None:
-            raise InputError("a loss by meaning needs the captions' relevance; none was given")
+            raise InputError("a term of the loss ranks by meaning, but there is no relevance", argument="relevance")
         return self.relevance(batch).to(device)
 
 

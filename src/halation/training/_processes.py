@@ -29,7 +29,7 @@ class Processes:
         return self.rank == 0
 
     def wrap(self, objective: nn.Module) -> nn.Module:
-        """Gradients averaged over the processes, where there are several."""
+        """The objective, with gradients averaged over the processes if there are several."""
         if self.world == 1:
             return objective
         on_accelerator = self.device.type != "cpu"
@@ -53,7 +53,7 @@ class Processes:
 
 @contextmanager
 def processes() -> Iterator[Processes]:
-    """Join the processes torchrun started, if it did; leave them at the end."""
+    """Join the processes that torchrun started, if it did, and leave them at the end."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
     accelerator = torch.accelerator.current_accelerator(check_available=True)

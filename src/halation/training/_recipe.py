@@ -60,7 +60,7 @@ class Loss:
         names = [term.name for term in dataclasses.fields(self)]
         weighted = {name: getattr(self, name) for name in names if getattr(self, name).weight}
         if not weighted:
-            raise InputError(f"the recipe has no loss: give one of {', '.join(names)} a weight")
+            raise InputError("the recipe has no loss", remedy=f"give one of {', '.join(names)} a weight")
         return weighted
 
 
@@ -70,7 +70,7 @@ class CCAFit:
 
     fit: bool = False
     ridge: float = 1e-3  # share of the mean variance added to every variance
-    power: float = 0.0  # dimension k is weighed by its correlation to this power
+    power: float = 0.0  # dimension k is weighted by its correlation to this power
 
     def __post_init__(self) -> None:
         check_numbers(self, "cca")
@@ -81,7 +81,6 @@ class Recipe(ModelConfig):
     """Everything a run needs beside the data."""
 
     cca: CCAFit = field(default_factory=CCAFit)
-
     loss: Loss = field(default_factory=Loss)
     train: Settings = field(default_factory=Settings)
 

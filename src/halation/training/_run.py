@@ -100,7 +100,7 @@ class Run:
         return read_recipe(path)
 
     def about(self) -> dict[str, Any]:
-        """The content of run.json; empty where there is none yet."""
+        """The content of run.json; empty if there is none yet."""
         return self.files.read_about()
 
     def note(self, **facts: Any) -> None:

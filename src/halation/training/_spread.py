@@ -64,7 +64,7 @@ class Memory(nn.Module):
 
     points: Tensor
     owner: Tensor
-    place: Tensor
+    place: Tensor  # the row that is written next; checkpoints store it by this name
 
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()

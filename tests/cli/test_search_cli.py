@@ -24,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def one_line(captured: pytest.CaptureFixture[str]) -> str:
-    """What a mistake printed: a single line, no traceback."""
+    """The message a mistake printed: a single line, no traceback."""
     message = captured.readouterr().err.strip()
     assert message.startswith("halation: ") and len(message.splitlines()) == 1, message
     return message
@@ -39,29 +39,31 @@ def test_each_verb_says_what_it_made_and_what_comes_next(
     for name in ("bad.jpg", "worse.png", "worst.gif", "hopeless.bmp"):
         (photos / name).write_text("no picture")
     assert halation("embed", world / "run", photos, "-o", tmp_path / "emb") == 0
-    said = capsys.readouterr()
-    assert f"{tmp_path / 'emb'}: 5 images (" in said.out and f"next: halation index {tmp_path / 'emb'}" in said.out
-    assert "left out: bad.jpg is not a readable picture" in said.err
-    assert f"left out: 4 in all, see {tmp_path / 'emb' / 'corrupt.tsv'}" in said.err
+    printed = capsys.readouterr()
+    assert (
+        f"{tmp_path / 'emb'}: 5 images (" in printed.out and f"next: halation index {tmp_path / 'emb'}" in printed.out
+    )
+    assert "left out: bad.jpg is not a readable picture" in printed.err
+    assert f"left out: 4 in all, see {tmp_path / 'emb' / 'corrupt.tsv'}" in printed.err
     assert halation("index", tmp_path / "emb", "-o", tmp_path / "idx", "--backend", "exact") == 0
     assert f'next: halation search {tmp_path / "idx"} "what to look for"' in capsys.readouterr().out
 
 
 def test_a_search_shows_pictures_with_their_captions(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert halation("search", world / "idx", "a red dog", "-k", 3) == 0
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
     assert len(lines) == 5 and lines[0].split()[0] == "1" and "/images/p" in lines[0]
     assert lines[-1].startswith("3 images; encoded in ")
-    assert "for match probabilities: halation calibrate" in said.err
+    assert "for match probabilities: halation calibrate" in printed.err
     assert halation("search", world / "idx", "a red zebra") == 0
     assert "note: words the model does not know: zebra" in capsys.readouterr().err
     assert halation("search", world / "idx", "🦓") == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("nothing here matches; the nearest:") and "knows none of these words" in said.err
+    printed = capsys.readouterr()
+    assert printed.out.startswith("nothing here matches; the nearest:") and "knows none of these words" in printed.err
 
 
-def test_a_picture_finds_captions_or_its_like(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_finds_captions_or_similar_pictures(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = world / "data" / "images" / "p3.jpg"
     assert halation("search", world / "idx", "--image", picture, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
@@ -104,15 +106,15 @@ def test_every_mistake_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.jpg").write_text("I am text")
-    places = {name: world / name.lower() for name in ("IDX", "EMB", "RUN", "DATA")}
+    folders = {name: world / name.lower() for name in ("IDX", "EMB", "RUN", "DATA")}
     if "OTHER" in arguments:
-        places["OTHER"] = write_run(tmp_path / "other", "train.seed=1")
-    assert halation(*(places.get(one, one) for one in arguments)) == 2
+        folders["OTHER"] = write_run(tmp_path / "other", "train.seed=1")
+    assert halation(*(folders.get(word, word) for word in arguments)) == 2
     assert what in one_line(capsys)
     assert not (tmp_path / "new").exists()
 
 
-def test_embedding_again_goes_on_and_the_index_follows(
+def test_embedding_again_adds_new_pictures_and_the_index_follows(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     photos = tmp_path / "photos"
@@ -125,15 +127,15 @@ def test_embedding_again_goes_on_and_the_index_follows(
         assert len(json.loads(capsys.readouterr().out)["hits"]) == expected
         draw(photos / "b.png", 2)
     shutil.rmtree(photos)
-    assert halation("search", tmp_path / "idx", "a dog") == 0  # found all the same, and that they are gone is said
+    assert halation("search", tmp_path / "idx", "a dog") == 0  # found all the same, with a note that they are gone
     assert "note: 2 of the pictures found are no longer on disk" in capsys.readouterr().err
 
 
-def test_how_much_a_query_can_mean_is_said_in_english(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ambiguity_of_a_query_is_named_in_english(capsys: pytest.CaptureFixture[str]) -> None:
     from halation.cli._search import _show
     from halation.search import Answer
 
     _show(Answer("a dog", [], False, "ordinary", 0.1, 1.0, 1.0))
     _show(Answer("a dog", [], False, "broad", 0.1, 1.0, 1.0))
-    said = capsys.readouterr().out
-    assert "\nan ordinary query; " in said and "\na broad query; " in said
+    printed = capsys.readouterr().out
+    assert "\nan ordinary query; " in printed and "\na broad query; " in printed

@@ -1,4 +1,4 @@
-"""`halation serve` at the prompt: what it refuses, and in which words. (tests/serve has the server itself.)"""
+"""`halation serve` at the prompt: what it refuses, and how it says so. (tests/serve tests the server itself.)"""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as stop:
         main(["serve", *arguments])
     assert stop.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("halation: ") and said.count("\n") == 1
-    return said
+    message = capsys.readouterr().err
+    assert message.startswith("halation: ") and message.count("\n") == 1
+    return message
 
 
-def test_what_cannot_be_served_is_said_in_one_line(
+def test_each_wrong_option_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HALATION_TOKEN", raising=False)
@@ -34,7 +34,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert "halation index made" in refused(capsys, str(tmp_path), "--host", "127.0.0.1", "--port", "0")
 
 
-def test_without_the_extra_its_name_is_told(
+def test_without_the_extra_the_error_names_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys

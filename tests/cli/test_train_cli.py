@@ -95,9 +95,9 @@ class TestTraining:
         run, report = tmp_path / "run", tmp_path / "report.json"
         settings = ("--set", "train.epochs=2", "--set", "loss.daa.weight=1")
         assert halation("train", recipe, "--data", data, "--out", run, *settings) == 0
-        told = capsys.readouterr().out
-        assert "8 images, 40 captions to train on; 4 to validate" in told
-        assert "epoch   2  loss" in told and f"next: halation evaluate {run}" in told
+        printed = capsys.readouterr().out
+        assert "8 images, 40 captions to train on; 4 to validate" in printed
+        assert "epoch   2  loss" in printed and f"next: halation evaluate {run}" in printed
         assert halation("evaluate", run, "--data", data, "--split", "test", "--out", report, "--resamples", 20) == 0
         assert "4 images × 20 captions" in capsys.readouterr().out
         assert len(json.loads(report.read_text())["per_query"]["t2i"]["R@1"]) == 20
@@ -133,11 +133,11 @@ class TestTraining:
             settings = ("--set", "train.epochs=3")
             assert halation("train", recipe, "--data", data, "--out", run, *settings) == 130
         line = capsys.readouterr().err.strip().splitlines()[-1]
-        assert line == f"interrupted; go on with: halation train --resume '{run}'"
+        assert line == f"interrupted; to continue: halation train --resume '{run}'"
         assert halation(*shlex.split(line.split("halation ", 1)[1])) == 0
         assert Run(run).about()["state"] == "finished"
 
-    def test_a_finished_run_says_so_and_goes_on_when_told(
+    def test_a_finished_run_says_so_and_continues_on_request(
         self, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         run = Path(shutil.copytree(finished, tmp_path / "run"))
@@ -202,8 +202,8 @@ class TestScenes:
         assert halation("data", "scenes", world, "--train", 20, "--dev", 6, "--test", 6) == 0
         assert f"drew 32 pictures into {world}\nnext: halation data check {world}" in capsys.readouterr().out
         assert halation("data", "check", world) == 0
-        said = capsys.readouterr().out
-        assert "20 images       100 captions (5 each)  20 pictures" in said and "nothing to mend" in said
+        printed = capsys.readouterr().out
+        assert "20 images       100 captions (5 each)  20 pictures" in printed and "nothing to mend" in printed
         assert halation("train", recipe, "--data", world, "--out", tmp_path / "run") == 0
 
     def test_a_world_is_not_drawn_over_something_else(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,21 +220,21 @@ class TestScenes:
 class TestCheck:
     def test_sound_data(self, sound_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert halation("data", "check", sound_data) == 0
-        said = capsys.readouterr().out
-        assert f"{sound_data}: flickr8k" in said and "8 images        40 captions (5 each)  8 pictures" in said
+        printed = capsys.readouterr().out
+        assert f"{sound_data}: flickr8k" in printed and "8 images        40 captions (5 each)  8 pictures" in printed
 
-    def test_everything_that_is_wrong_is_said_at_once(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_all_problems_are_reported_at_once(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         cut(data / "images" / "p0.jpg")
         (data / "images" / "p9.jpg").unlink()
         (data / "Flickr_8k.testImages.txt").write_text("p14.jpg\np0.jpg\n")
         assert halation("data", "check", data) == 1
-        said = capsys.readouterr().out
+        printed = capsys.readouterr().out
         for complaint in (
             "train: 1 pictures cannot be read; the first:",
             "dev: 1 of 4 pictures are missing (p9.jpg); put them into",
             "1 pictures are in more than one split (p0.jpg (train) and p0.jpg (test))",
         ):
-            assert complaint in said, said
+            assert complaint in printed, printed
 
     def test_features_that_do_not_fit(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         features_with_too_few_names(data)
@@ -251,8 +251,8 @@ class TestFeatures:
         self, data: Path, hub: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert halation("features", data, "--backbone", hub / "resnet", "--batch-size", 5) == 0
-        told = capsys.readouterr()
-        assert "16 images, pooled 12, 16 cells of 12" in told.out and not told.err
+        printed = capsys.readouterr()
+        assert "16 images, pooled 12, 16 cells of 12" in printed.out and not printed.err
         assert halation("data", "check", data) == 0
         assert "features features/resnet: 16 rows, pooled 12, 16 cells of 12; rows match" in capsys.readouterr().out
         use = ("--set", "image.backbone=precomputed", "--set", "data.features=features/resnet")
@@ -274,16 +274,16 @@ class TestFeatures:
         assert after.read_bytes() == projection
         other = write_flickr8k(tmp_path / "other", {"train": 4, "test": 2})
         assert halation("features", other, "--backbone", hub / "resnet", "--projection", after) == 0
-        here, there = (open_features(folder / "features" / "resnet").origin for folder in (data, other))
-        assert here == there
+        first, second = (open_features(folder / "features" / "resnet").origin for folder in (data, other))
+        assert first == second
 
     def test_a_broken_picture_is_listed_and_skipped(
         self, data: Path, hub: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         cut(data / "images" / "p3.jpg")
         assert halation("features", data, "--backbone", hub / "resnet", "--out", tmp_path / "seen") == 0
-        told = capsys.readouterr()
-        assert "15 images" in told.out and told.err.strip() == "could not be read: p3.jpg"
+        printed = capsys.readouterr()
+        assert "15 images" in printed.out and printed.err.strip() == "could not be read: p3.jpg"
         assert "not a readable picture" in next((tmp_path / "seen").glob("data-*/corrupt.txt")).read_text()
         use = ("--set", "image.backbone=precomputed", "--set", f"data.features={tmp_path / 'seen'}")
         assert halation("train", recipe, "--data", data, "--out", tmp_path / "run", *use) == 0
@@ -472,19 +472,19 @@ def test_a_wrong_command_is_one_clear_line_and_no_folder(
     ("arguments", "message"),
     [
         (["--resume", "no/run"], "no/run holds no run to resume; begin a new run"),
-        ([], "begin a run with: halation train RECIPE --data FOLDER --out RUN, or go on with one"),
-        (["RECIPE"], "begin a run with: halation train RECIPE --data FOLDER --out RUN"),
-        (["RECIPE", "--resume", "no/run"], "or go on with one: halation train --resume RUN"),
+        ([], "to begin a run: halation train RECIPE --data FOLDER --out RUN; to continue one"),
+        (["RECIPE"], "to begin a run: halation train RECIPE --data FOLDER --out RUN"),
+        (["RECIPE", "--resume", "no/run"], "to continue one: halation train --resume RUN"),
     ],
 )
-def test_what_training_needs_is_said_in_one_line(
+def test_missing_arguments_of_train_are_named_in_one_line(
     arguments: list[str], message: str, recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert halation("train", *(str(recipe) if part == "RECIPE" else part for part in arguments)) == 2
     assert message in one_line(capsys)
 
 
-def test_a_file_is_no_folder_for_a_run(
+def test_a_run_is_not_written_over_a_file(
     sound_data: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run").write_text("mine")

@@ -22,15 +22,16 @@ def add_verbs(app: typer.Typer) -> None:
 
 
 def calibrate(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     data: Annotated[Path, typer.Option(help="The dataset's folder.")],
     split: Annotated[
-        str | None, typer.Option(help=r"Which split.  \[default: the part of the dev split that training did not see]")
+        str | None,
+        typer.Option(help=r"The split to use.  \[default: the part of the dev split that training did not see]"),
     ] = None,
     top: Annotated[
-        int, typer.Option(help="Calibrate this many best hits of each query; later hits get no probability.")
+        int, typer.Option(help="Calibrate this many of each query's best hits; later hits get no probability.")
     ] = 24,
-    precision: Annotated[float, typer.Option(help='Precision of the statement "something here matches".')] = 0.9,
+    precision: Annotated[float, typer.Option(help='How often "something here matches" must be right, 0 to 1.')] = 0.9,
     alpha: Annotated[float, typer.Option(help="Result sets contain a match with probability 1 − alpha.")] = 0.1,
     relevance: Annotated[
         str, typer.Option(help="Relevance that decides which images are near a caption: cider or sentence.")
@@ -38,9 +39,11 @@ def calibrate(
     near: Annotated[
         float | None, typer.Option(help=r"Relevance from which an image is near.  \[default: as people agreed]")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split into images to fit and to test on.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed that divides the images into a part to fit on and a part to test on.")
+    ] = 0,
 ) -> None:
-    """Fit match probabilities to a run's scores, and learn to tell when nothing matches."""
+    """Turn a run's scores into match probabilities, and learn when nothing matches."""
     from halation.search import calibrate_run
 
     with progress_bar() as progress:
@@ -60,11 +63,11 @@ def calibrate(
     print(f"\nwrote {run / 'calibration.json'} and {run / 'reliability.png'}; searches with this run now use them")
 
 
-def report(found: Calibrated, top: int) -> str:
-    """What a person reads."""
+def report(fitted: Calibrated, top: int) -> str:
+    """The calibration as text: what it was fitted on, and its quality in each direction."""
     from halation import _table
 
-    calibrators = found.calibrators
+    calibrators = fitted.calibrators
     blocks = ["\n".join([f"calibrated on {calibrators.data}", *(f"  {note}" for note in calibrators.notes)])]
     for title, calibrator in (("text → image", calibrators.t2i), ("image → text", calibrators.i2t)):
         rows = [
@@ -76,12 +79,12 @@ def report(found: Calibrated, top: int) -> str:
             ]
             for row in calibrator.qualities
         ]
-        why = found.fitted[calibrator.probability_map.direction].choice.reason
-        notes = [f"* chosen: {why}", *_lines(calibrator)]
+        reason = fitted.fitted[calibrator.probability_map.direction].choice.reason
+        notes = [f"* chosen: {reason}", *_lines(calibrator)]
         heading = f"{title}: match probability of each query's {top} best, on images held out"
         header = ["", "ECE", "Brier", "skill over the base rate"]
         blocks.append(_table.text(header, rows, title=heading, notes=notes))
-    blocks.append(f"before: {found.before}")
+    blocks.append(f"before: {fitted.before}")
     return "\n\n".join(blocks)
 
 
@@ -93,15 +96,15 @@ def _lines(calibrator: Calibrator) -> list[str]:
         f"AUROC {calibrator.aurocs[abstention.statistic]:.3f} (best score alone {calibrator.aurocs['best score']:.3f})"
     )
     sure = f"{100 * abstention.precision:.0f} %"
-    told = f"; at {sure} precision {100 * abstention.recall:.0f} % of the queries with a match are answered"
+    answered = f"; at {sure} precision {100 * abstention.recall:.0f} % of the queries with a match are answered"
     if abstention.threshold is None:
-        told = f"; no threshold is right {sure} of the time, so it is never said"
+        answered = f"; no threshold is right {sure} of the time, so it is never said"
     shape = conformal.nonconformity
     bound = f"score ≥ {shape.best_weight:g} · best − {conformal.quantile:.3g} {-shape.slope:+.2g} · x, x: ln σ"
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
         "half of the queries have all that matches taken out of the gallery, in the fit and in these figures",
-        f"nothing matches: by {abstention.statistic}, {areas}{told}",
+        f"nothing matches: by {abstention.statistic}, {areas}{answered}",
         f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
         _words(calibrator.ambiguity),
     ]

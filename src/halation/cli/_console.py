@@ -1,20 +1,22 @@
-"""What a person sees: a progress bar on long work, one line for an error."""
+"""What you see at the prompt: a progress bar for long work, one line for an error."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from halation._progress import Progress
 
-__all__ = ["fail", "print_line", "progress_bar"]
+__all__ = ["fail", "is_first_process", "print_line", "progress_bar"]
 
 
 @contextmanager
 def progress_bar(shown: bool = True) -> Iterator[Progress]:
-    """A bar on standard error while work goes on, with how many a second and how long it will still take; silent where
-    nobody watches (a pipe, a log file).
+    """Show a progress bar on standard error within the block, with the rate and the time left.
+
+    It shows nothing where standard error is not a terminal (a pipe, a log file). Yields the function to report to.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -22,7 +24,7 @@ def progress_bar(shown: bool = True) -> Iterator[Progress]:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """How many a second."""
+        """Items per second."""
 
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
@@ -33,20 +35,25 @@ def progress_bar(shown: bool = True) -> Iterator[Progress]:
     with Bar(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         tasks: dict[str, object] = {}
 
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+        def report(task: str, done: int, total: int) -> None:
+            if task not in tasks:
+                tasks[task] = bar.add_task(task, total=total)
+            bar.update(tasks[task], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
 
 
+def is_first_process() -> bool:
+    """Whether this is the only process, or the first of those that torchrun started: the one that prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def print_line(line: str) -> None:
-    """A line a person follows a run by, at once."""
+    """Print a line at once, also into a pipe."""
     print(line, flush=True)
 
 
 def fail(message: str) -> None:
-    """One message on standard error, exit code 2."""
+    """Print one message on standard error and exit with code 2."""
     print(f"halation: {message}", file=sys.stderr)
     raise SystemExit(2)

@@ -31,7 +31,7 @@ def run_demo(
 ) -> str:
     """Train two models, compare them on the test split and index it; returns the text to print.
 
-    images   how many to draw for training (6,000); dev and test are in proportion
+    images   how many to draw for training (default 6,000); dev and test are drawn in proportion
     """
     out.mkdir(parents=True, exist_ok=True)
     folder = data or out / "scenes"
@@ -72,7 +72,7 @@ def _features(
     if not features or features != read_recipe(name).data.features or _are_complete(folder / features):
         return ()
     target = folder / features if os.access(folder, os.W_OK) else out / features
-    log(f"\ncomputing features with {_BACKBONE}, once: {target} (if stopped, run the same again)")
+    log(f"\ncomputing features with {_BACKBONE}, once: {target} (if interrupted, run the same command again)")
     cache_features(folder, frozen_backbone(_BACKBONE), target, batch_size=32, cells=_CELLS, progress=progress)
     return () if target == folder / features else (f"data.features={target.resolve()}",)
 
@@ -87,7 +87,7 @@ def _are_complete(path: Path) -> bool:
 
 
 def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
-    """The commands to go on with."""
+    """The commands to try next."""
     program, (plain, daa) = _program(), runs
     make_argument = "" if index == Path("demo/index") else f" INDEX={index}"
     return [
@@ -100,7 +100,7 @@ def _next(runs: list[Path], folder: Path, index: Path, words: str) -> list[str]:
 
 
 def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> None:
-    """Draw the scenes, unless the folder has as many already."""
+    """Draw the scenes, unless the folder already has that many."""
     if images is not None and images < _LEAST["train"]:
         raise InputError(f"--images is {images}; the demo needs at least {_LEAST['train']} pictures to train on")
     if (folder / "scenes.json").exists():
@@ -114,13 +114,13 @@ def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> Non
 
 
 def _program() -> str:
-    """How to call this program: by its path where no shell finds it, as after `make demo`."""
+    """The command that starts this program: its path if the shell would not find it, as after `make demo`."""
     path = Path(sys.argv[0])
     return str(path) if path.name == "halation" and which("halation") is None else "halation"
 
 
 def _indexed(run: Path, folder: Path, index: Path, progress: Progress, log: Log) -> Path:
-    """Index the test split, which no training saw, with calibrated probabilities."""
+    """Calibrate the run, then embed and index the test split; returns the index's folder."""
     log("\ncalibrating, embedding and indexing the test split")
     if not (run / "calibration.json").is_file():
         calibrate_run(run, folder, progress=progress)
@@ -133,7 +133,7 @@ def _measured(model: Model, folder: Path, progress: Progress) -> Report:
 
 
 def _uncertainty(name: str, model: Model, folder: Path) -> str:
-    """Tells whether vaguer captions, of templates never seen in training, get a larger σ."""
+    """A line on whether vaguer captions get a larger σ, for caption templates never seen in training."""
     from scipy.stats import spearmanr
 
     scenes = read_scenes(folder, "test")

@@ -15,29 +15,29 @@ __all__ = ["add_verbs"]
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A new folder for the model.")] = None,
     onnx: Annotated[bool, typer.Option("--onnx", help="Write ONNX graphs, for programs without torch.")] = False,
     trec: Annotated[Path | None, typer.Option(help="A new folder for TREC run and qrels files; needs --data.")] = None,
     data: Annotated[Path | None, typer.Option(help="The dataset's folder, for --trec.")] = None,
-    split: Annotated[str, typer.Option(help="Which split, for --trec.")] = "test",
-    depth: Annotated[int, typer.Option(help="How many items of each query go into the TREC run files.")] = 1000,
+    split: Annotated[str, typer.Option(help="The split to rank, for --trec.")] = "test",
+    depth: Annotated[int, typer.Option(help="How many items per query go into the TREC run files.")] = 1000,
     licence: Annotated[
-        str, typer.Option("--licence", "--license", help="Licence for the model card, as mit.")
+        str, typer.Option("--licence", "--license", help="Licence for the model card, such as mit.")
     ] = "unknown",
     backbone: Annotated[
         str | None, typer.Option(help="Network that computed the features, for --onnx of a run trained on features.")
     ] = None,
 ) -> None:
-    """Write a run for others: a model with its card, ONNX graphs or TREC files.
+    """Export a run for others to use: a model with its card, ONNX graphs or TREC files.
 
-    -o writes weights with a model card; with --onnx, ONNX graphs. --trec writes rankings as TREC files.
+    -o writes the weights and a model card, or ONNX graphs with --onnx. --trec writes rankings as TREC files.
     """
     if (out is None) == (trec is None):
         raise InputError("name a folder: -o OUT for the model (with --onnx as ONNX), or --trec OUT for its rankings")
     if trec is not None:
         if data is None:
-            raise InputError("--trec ranks a split of data; name the data's folder with --data")
+            raise InputError("--trec ranks a split of a dataset; name the dataset's folder with --data")
         _trec(run, trec, data, split, depth)
         return
     assert out is not None
@@ -53,15 +53,15 @@ def export(
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")
     if onnx:
         _print_left_out(made)
-    note = "every graph gives what the model gives" if onnx else f'open it: halation.load("{made}")'
+    note = "checked: each graph gives the model's own results" if onnx else f'open it: halation.load("{made}")'
     print(note, file=sys.stderr)
 
 
 def _print_left_out(made: Path) -> None:
     from halation._files import read_json
 
-    for what, why in read_json(made / "preprocess.json")["left_out"].items():
-        print(f"left out: {what}: {why}", file=sys.stderr)
+    for part, reason in read_json(made / "preprocess.json")["left_out"].items():
+        print(f"left out: {part}: {reason}", file=sys.stderr)
 
 
 def _trec(run: Path, out: Path, data: Path, split: str, depth: int) -> None:

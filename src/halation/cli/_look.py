@@ -24,18 +24,18 @@ def add_verbs(app: typer.Typer) -> None:
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     data: Annotated[Path, typer.Option(help="The dataset's folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the page; an existing page is replaced.")] = Path(
         "report"
     ),
-    split: Annotated[str, typer.Option(help="Which split to measure.")] = "test",
-    against: Annotated[Path | None, typer.Option(help="Another run's folder, to compare with.")] = None,
+    split: Annotated[str, typer.Option(help="The split to measure.")] = "test",
+    against: Annotated[Path | None, typer.Option(help="Folder of a second run to compare with.")] = None,
     queries: Annotated[int, typer.Option(help="How many queries to show with their rankings; at most 5,000.")] = 300,
 ) -> None:
-    """Make a web page about a run: metrics, curves, what it finds and misses, a map.
+    """Make a web page about a run: metrics, curves, a map, and what it finds and misses.
 
-    The page is one file and opens without a network.
+    The page is a single file that opens without a network.
     """
     from halation.report import report_run
 
@@ -46,18 +46,16 @@ def report(
     print(f"wrote {page} ({size:.1f} MB, one file, in {seconds:.0f} s)")
     print(f"next: open it in a browser: {page.resolve().as_uri()}")
     if against is None:
-        print(f"or compare it with a second run: halation report {run} --data {data} --against RUN2 -o {out}")
+        print(f"to compare it with a second run: halation report {run} --data {data} --against RUN2 -o {out}")
     if not (run / "calibration.json").is_file():
-        print(f"for calibrated probabilities in it, first: halation calibrate {run} --data {data}")
+        print(f"to add match probabilities, first run: halation calibrate {run} --data {data}")
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
-    image: Annotated[Path, typer.Option(help="A picture.")],
-    text: Annotated[str, typer.Option(help="Words to compare it with.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write a web page: a file that ends in .html.")
-    ] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    image: Annotated[Path, typer.Option(help="The picture.")],
+    text: Annotated[str, typer.Option(help="The text to score it against.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write a web page to this .html file.")] = None,
     backbone: Annotated[
         str | None, typer.Option(help="Network that computed the features, for a run trained on features.")
     ] = None,
@@ -65,13 +63,13 @@ def explain(
         Path | None, typer.Option(help="The dataset's folder, for a run trained on features with reduced cells.")
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(help="An index of this run: adds the probability among its pictures.")
+        Path | None, typer.Option(help="An index made with this run: adds the match probability among its pictures.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> None:
-    """Explain why a picture scores as it does for a text.
+    """Explain the score of a picture and a text.
 
-    Shows the parts of the score, where heads look, and which words and which parts of the picture mattered.
+    Shows the parts of the score, where the model looks, and which words and which regions of the picture matter.
     """
     if out is not None:
         if out.suffix.lower() != ".html":

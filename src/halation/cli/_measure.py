@@ -35,66 +35,63 @@ Data = Annotated[Path, typer.Option(help="The dataset: its folder, a captions.js
 Out = Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")]
 TableFormat = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
+Scores = Annotated[
+    Path | None,
+    typer.Argument(metavar="SCORES", help="Scores (images, captions) as .npy, bigger = closer; or a run's folder."),
+]
+ImageEmbeddings = Annotated[
+    Path | None, typer.Option(help="Image embeddings as .npy, instead of SCORES; compared by cosine.")
+]
+CaptionEmbeddings = Annotated[Path | None, typer.Option(help="Caption embeddings as .npy, with --images.")]
+Split = Annotated[str | None, typer.Option(help="The split to measure, if the dataset has several.")]
+CaptionsPerImage = Annotated[
+    int | None, typer.Option(help="Use only the first N captions of each image (5 for Karpathy's COCO JSON).")
+]
+Protocol = Annotated[str | None, typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(metavar="METRIC", help='Measure only this metric, such as "R@1" or "ASP(cider)"; repeatable.'),
+]
+Folds = Annotated[int | None, typer.Option(help="Average over this many folds of consecutive images.")]
+Tokenizer = Annotated[
+    str | None, typer.Option(help="How ASP splits captions into words: words, treebank or whitespace.")
+]
+Resamples = Annotated[int, typer.Option(help="Bootstrap draws for the confidence intervals; 0 for none.")]
+Trec = Annotated[Path | None, typer.Option(help="Also write TREC run and qrels files into this folder.")]
+TrecDepth = Annotated[int, typer.Option(help="How many items per query go into the TREC run files.")]
 
 
 def evaluate(
-    scores: Annotated[
-        Path | None, typer.Argument(help="Scores (images, captions) as .npy, bigger = closer; or a run's folder.")
-    ] = None,
+    scores: Scores = None,
     data: Data = Path("captions.jsonl"),
-    images: Annotated[
-        Path | None, typer.Option(help="Image embeddings as .npy, instead of SCORES; compared by cosine.")
-    ] = None,
-    captions: Annotated[Path | None, typer.Option(help="Caption embeddings as .npy, with --images.")] = None,
-    split: Annotated[str | None, typer.Option(help="Which split, if the dataset has several.")] = None,
-    captions_per_image: Annotated[
-        int | None, typer.Option(help="Use only the first N captions of each image (5 for Karpathy's COCO JSON).")
-    ] = None,
-    protocol: Annotated[str | None, typer.Option(help="coco-5k, coco-1k, cxc, eccv, flickr or cub.")] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help='Only this metric, as "R@1" or "ASP(cider)"; repeatable.')
-    ] = None,
-    folds: Annotated[int | None, typer.Option(help="Average over this many folds of consecutive images.")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Tokenizer of the captions for ASP: words, treebank or whitespace.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(help="Bootstrap draws for the confidence intervals; 0 for none.")] = 1000,
+    images: ImageEmbeddings = None,
+    captions: CaptionEmbeddings = None,
+    split: Split = None,
+    captions_per_image: CaptionsPerImage = None,
+    protocol: Protocol = None,
+    metric: Metrics = None,
+    folds: Folds = None,
+    tokenizer: Tokenizer = None,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     out: Out = None,
-    trec: Annotated[Path | None, typer.Option(help="Also write TREC run and qrels files into this folder.")] = None,
-    trec_depth: Annotated[int, typer.Option(help="How many items of each query go into the TREC run files.")] = 1000,
+    trec: Trec = None,
+    trec_depth: TrecDepth = 1000,
     table_format: TableFormat = Format.table,
 ) -> None:
-    """Measure scores, a run or embeddings with every metric of the field."""
-    from halation.data import open_dataset, recognise
+    """Measure scores, embeddings or a run with every metric of the field."""
     from halation.evaluation import evaluate as measure
     from halation.evaluation import named_protocol
 
-    if (scores is None) == (images is None) or (images is None) != (captions is None):
-        raise InputError("give either SCORES.npy or both --images and --captions")
-    if trec is not None and scores is None:
-        raise InputError("--trec ranks a score matrix; give SCORES.npy")
+    _check_arguments(scores, images, captions, trec)
     _check_writable(out)
-    if scores is not None and scores.is_dir():
-        matrix, truth = _scores_of_run(scores, data, recognise(data).resolve(split), captions_per_image)
-    else:
-        matrix = None if scores is None else _matrix(scores)
-        truth = open_dataset(data, split, captions_per_image=captions_per_image, pictures=False).truth
+    matrix, truth = _scores_and_truth(scores, data, split, captions_per_image)
     truth = truth if protocol is None else named_protocol(protocol).prepare(truth)
     with progress_bar() as progress:
         report = measure(
-            matrix,
-            truth,
-            metric or None,
-            folds,
-            images=None if images is None else _matrix(images),
-            captions=None if captions is None else _matrix(captions),
-            protocol=protocol,
-            tokenizer=tokenizer,
-            resamples=resamples,
-            seed=seed,
-            progress=progress,
-        )
+            matrix, truth, metric or None, folds, images=_matrix(images), captions=_matrix(captions),
+            protocol=protocol, tokenizer=tokenizer, resamples=resamples, seed=seed, progress=progress,
+        )  # fmt: skip
     _print(report, table_format)
     if out is not None:
         report.to_json(out)
@@ -105,16 +102,16 @@ def evaluate(
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(help="A report written by `halation evaluate --out`.")],
-    b: Annotated[Path, typer.Argument(help="Another report, on the same data.")],
-    resamples: Annotated[int, typer.Option(help="Draws for the test and the interval.")] = 5000,
+    a: Annotated[Path, typer.Argument(metavar="A", help="A report written by `halation evaluate --out`.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another report, on the same data.")],
+    resamples: Annotated[int, typer.Option(help="Random draws for the test and the interval.")] = 5000,
     seed: Seed = 0,
     out: Out = None,
     table_format: TableFormat = Format.table,
 ) -> None:
     """Test whether report B is better than report A.
 
-    A paired randomisation test and a confidence interval for every metric.
+    Each metric gets a paired randomisation test and a confidence interval.
     """
     from halation.evaluation import Report
     from halation.evaluation import compare as measure
@@ -131,6 +128,25 @@ def compare(
         print(f"\nwrote {out}", file=sys.stderr)
 
 
+def _check_arguments(scores: Path | None, images: Path | None, captions: Path | None, trec: Path | None) -> None:
+    if (scores is None) == (images is None) or (images is None) != (captions is None):
+        raise InputError("give either SCORES.npy or both --images and --captions")
+    if trec is not None and scores is None:
+        raise InputError("--trec ranks a score matrix; give SCORES.npy")
+
+
+def _scores_and_truth(  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help
+    scores: Path | None, data: Path, split: str | None, captions_per_image: int | None
+):
+    """The score matrix (None where embeddings are measured), read or computed by a run, and the dataset's truth."""
+    from halation.data import open_dataset, recognise
+
+    if scores is not None and scores.is_dir():
+        return _scores_of_run(scores, data, recognise(data).resolve(split), captions_per_image)
+    matrix = _matrix(scores)
+    return matrix, open_dataset(data, split, captions_per_image=captions_per_image, pictures=False).truth
+
+
 def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | None):  # type: ignore[no-untyped-def]
     from halation.encoders import load
 
@@ -142,15 +158,15 @@ def _scores_of_run(run: Path, data: Path, split: str, captions_per_image: int | 
         return model.scores(dataset, progress=progress), dataset.truth
 
 
-def _matrix(path: Path):  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help
+def _matrix(path: Path | None):  # type: ignore[no-untyped-def]
     from halation._arrays import as_scores
     from halation._files import read_npy
 
-    return as_scores(read_npy(path), str(path))
+    return None if path is None else as_scores(read_npy(path), str(path))
 
 
 def _check_writable(path: Path | None) -> None:
-    """Refuse a file that cannot be written before the work, not after it."""
+    """Raise an `InputError` for a file that cannot be written, before any work is done."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise InputError("cannot be written; name a file in an existing folder", path=path)
 

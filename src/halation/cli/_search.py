@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halation._errors import InputError, one_of
-from halation.cli._console import progress_bar
+from halation.cli._console import is_first_process, progress_bar
 
 if TYPE_CHECKING:
     from halation.index import HubnessKind
@@ -26,7 +26,7 @@ _HUBNESS: dict[str, HubnessKind] = {"csls": "csls", "dual-softmax": "dual_softma
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     source: Annotated[
         Path,
         typer.Argument(
@@ -34,33 +34,32 @@ def embed(
             help="A folder of pictures, a .jsonl, a .txt of captions, .tar shards, or a dataset's folder.",
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for the embeddings; if stopped, run the same again.")
-    ],
-    side: Annotated[str, typer.Option(help="images, captions or both; auto takes what there is.")] = "auto",
-    split: Annotated[str | None, typer.Option(help=r"Which split of a dataset.  \[default: all]")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder the file names in a .jsonl are relative to.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the embeddings.")],
+    side: Annotated[str, typer.Option(help="images, captions or both; auto: all that the source has.")] = "auto",
+    split: Annotated[str | None, typer.Option(help=r"The split of a dataset to embed.  \[default: all]")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder that the file names in a .jsonl are relative to.")] = None,
     backbone: Annotated[
         str | None, typer.Option(help="Network that computed the features, for a run trained on features.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Pictures at a time.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="Pictures per batch.")] = 64,
     workers: Annotated[int | None, typer.Option(help="Threads that decode pictures.")] = None,
 ) -> None:
     """Embed pictures or captions with a trained model.
 
-    If it was stopped, run the same again: it goes on where it was. Start it with torchrun to use several processes.
+    If it is interrupted, run the same command again: it continues where it stopped. To use several processes, start it
+    with torchrun.
     """
     from halation.search import embed as embed_source
 
     start = time.monotonic()
-    with progress_bar(shown=os.environ.get("RANK", "0") == "0") as progress:
+    with progress_bar(shown=is_first_process()) as progress:
         embeddings = embed_source(
             run, source, out, side=side, split=split, root=root, backbone=backbone, batch_size=batch_size,
             workers=workers, progress=progress,
         )  # fmt: skip
     if not embeddings.complete:
         rank = os.environ.get("RANK", "0")
-        print(f"process {rank} has done its part; the folder is complete when the others have", file=sys.stderr)
+        print(f"process {rank} is done; the folder is complete when the other processes are done, too", file=sys.stderr)
         return
     _print_embedded(embeddings, time.monotonic() - start)
 
@@ -68,30 +67,30 @@ def embed(
 def _print_embedded(embeddings: Embeddings, seconds: float) -> None:
     counts = " and ".join(f"{len(one):,} {side}" for side, one in embeddings.sides.items())
     print(f"{embeddings.folder}: {counts} ({seconds:.1f} s)")
-    for _, why in embeddings.corrupt[:3]:
-        print(f"left out: {why}", file=sys.stderr)
+    for _, reason in embeddings.corrupt[:3]:
+        print(f"left out: {reason}", file=sys.stderr)
     if len(embeddings.corrupt) > 3:
         print(f"left out: {len(embeddings.corrupt):,} in all, see {embeddings.folder / 'corrupt.tsv'}", file=sys.stderr)
     print(f"next: halation index {embeddings.folder} -o INDEX")
 
 
 def index(
-    embeddings: Annotated[Path, typer.Argument(help="The folder that `halation embed` wrote.")],
+    embeddings: Annotated[Path, typer.Argument(metavar="EMBEDDINGS", help="The folder that `halation embed` wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index; an existing index is replaced.")],
     backend: Annotated[str, typer.Option(help="auto, exact, faiss or milvus.")] = "auto",
     uri: Annotated[str | None, typer.Option(help="Address of a Milvus server, with --backend milvus.")] = None,
     recall: Annotated[
-        float, typer.Option(help="Share of the ten nearest items that an approximate backend must find.")
+        float, typer.Option(help="Share of the true ten nearest items that the backend must find.")
     ] = 0.99,
     hubness: Annotated[
-        str | None, typer.Option(help="Correct for items that are near every query: csls or dual-softmax.")
+        str | None, typer.Option(help="Correct for hubs, items near every query: csls or dual-softmax.")
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(help=r"Embeddings of typical queries, for --hubness.  \[default: the collection's captions]"),
     ] = None,
 ) -> None:
-    """Make an index of embeddings, to search them."""
+    """Make a searchable index of embeddings."""
     from halation.search import make_index
 
     start, kind = time.monotonic(), _HUBNESS[one_of(hubness, _HUBNESS, "hubness correction")] if hubness else None
@@ -106,16 +105,19 @@ def index(
 
 def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="The folder that `halation index` wrote.")],
-    query: Annotated[str | None, typer.Argument(help="What to search for, in words.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="What to search for, in words.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many hits to show.")] = 10,
-    image: Annotated[Path | None, typer.Option(help="A picture to search by, instead of words.")] = None,
-    want: Annotated[str, typer.Option(help="images or captions, if the index has both.")] = "auto",
+    image: Annotated[Path | None, typer.Option(help="A picture to search with, instead of words.")] = None,
+    want: Annotated[str, typer.Option(help="What to find, images or captions, if the index has both.")] = "auto",
     run: Annotated[
-        Path | None, typer.Option(help="The run's folder, if it was moved since the index was made.")
+        Path | None, typer.Option(help="The run's folder, if it has moved since the index was made.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Search pictures by words, or captions and similar pictures by a picture (--image)."""
+    """Search with words, or with a picture (--image).
+
+    Words find pictures. A picture finds captions, or similar pictures with --want images.
+    """
     from halation.data import read_picture
     from halation.search import open_search
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from shutil import get_terminal_size
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halation._errors import InputError
-from halation.cli._console import print_line, progress_bar
+from halation.cli._console import is_first_process, print_line, progress_bar
 
 if TYPE_CHECKING:
-    from halation.training import TrainState
+    from halation.training import Run, TrainState
 
 __all__ = ["add_verbs"]
 
@@ -41,79 +42,82 @@ def recipes() -> None:
 
 def train(
     recipe: Annotated[
-        Path | None, typer.Argument(help="A recipe: a name that `halation recipes` lists, or a TOML file.")
+        Path | None,
+        typer.Argument(metavar="RECIPE", help="A name that `halation recipes` lists, or your own TOML file."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The dataset's folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting of the recipe: section.key=value; repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting of the recipe; repeatable."),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Go on with this run instead; --set train.epochs=N trains up to epoch N."),
+        typer.Option(metavar="RUN", help="Continue this run instead; --set train.epochs=N trains up to epoch N."),
     ] = None,
 ) -> None:
-    """Train a model by a recipe, or go on with a run.
+    """Train a model from a recipe, or continue a run.
 
-    Start it with torchrun to use several processes.
+    To use several processes, start it with torchrun.
     """
     from halation._progress import no_log
     from halation.training import Run
-    from halation.training import resume as go_on
-    from halation.training import train as begin
 
-    first = os.environ.get("RANK", "0") == "0"
-    log = print_line if first else no_log
-    run = Run(_run_folder(recipe, data, out, resume))
+    folder, start = _plan(recipe, data, out, resume)
+    run, is_first = Run(folder), is_first_process()
     before = run.about()
     try:
-        with progress_bar(shown=first) as progress:
-            if recipe is not None and data is not None:
-                state = begin(recipe, data, run.folder, overrides=overrides, progress=progress, log=log)
-            else:
-                state = go_on(run.folder, data=data, overrides=overrides, progress=progress, log=log)
+        with progress_bar(shown=is_first) as progress:
+            state = start(overrides=overrides, progress=progress, log=print_line if is_first else no_log)
     except KeyboardInterrupt:
-        if first and run.has_weights():
-            print(f"\ninterrupted; go on with: halation train --resume {quote(str(run.folder))}", file=sys.stderr)
+        if is_first and run.has_weights():
+            print(f"\ninterrupted; to continue: halation train --resume {quote(str(folder))}", file=sys.stderr)
         raise
-    if first:
-        _print_end(run.folder, state, before, run.about())
+    if is_first:
+        _print_end(run, state, before)
 
 
-def _run_folder(recipe: Path | None, data: Path | None, out: Path | None, resume: Path | None) -> Path:
-    """The run's folder, when the arguments begin a run or go on with one, and not a bit of both."""
+def _plan(
+    recipe: Path | None, data: Path | None, out: Path | None, resume: Path | None
+) -> tuple[Path, Callable[..., TrainState]]:
+    """The run's folder and the function that trains: it begins a run or continues one, as the arguments say."""
+    from halation.training import resume as continue_run
+    from halation.training import train as begin_run
+
     if resume is not None and recipe is None and out is None:
-        return resume
+        return resume, partial(continue_run, resume, data=data)
     if resume is None and recipe is not None and data is not None and out is not None:
-        return out
+        return out, partial(begin_run, recipe, data, out)
     raise InputError(
-        "begin a run with: halation train RECIPE --data FOLDER --out RUN, "
-        "or go on with one: halation train --resume RUN"
+        "to begin a run: halation train RECIPE --data FOLDER --out RUN; to continue one: halation train --resume RUN"
     )
 
 
-def _print_end(run: Path, state: TrainState, before: dict[str, Any], about: dict[str, Any]) -> None:
+def _print_end(run: Run, state: TrainState, before: dict[str, Any]) -> None:
+    """Print the best epoch and what to run next; `before` is what the run's folder held before training."""
+    folder, about = quote(str(run.folder)), run.about()
     best = f"best epoch {state.best_epoch + 1} of {state.epoch}" if state.epoch else "no epochs"
-    print(f"\n{run}: {best}, {state.seconds / 60:.1f} minutes")
+    print(f"\n{run.folder}: {best}, {state.seconds / 60:.1f} minutes")
     if state.epoch and before.get("state") == "finished" and before.get("epochs") == about.get("epochs"):
-        print(f"more epochs: halation train --resume {quote(str(run))} --set train.epochs={2 * state.epoch}")
-    print(f"next: halation evaluate {quote(str(run))} --data {quote(str(about.get('data_folder', 'FOLDER')))}")
+        print(f"more epochs: halation train --resume {folder} --set train.epochs={2 * state.epoch}")
+    print(f"next: halation evaluate {folder} --data {quote(str(about.get('data_folder', 'FOLDER')))}")
 
 
 def demo(
     data: Annotated[
         Path | None,
-        typer.Option(help="A Flickr8k folder, instead of drawn scenes; its features are computed if missing."),
+        typer.Option(help="A Flickr8k folder to use instead of drawn scenes; missing features are computed."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the drawings and the runs.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the scenes and the runs.")] = Path("demo"),
     images: Annotated[
         int | None, typer.Option(help=r"Scenes to draw for training; 600 for a quick look.  \[default: 6000]")
     ] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting of the recipes: section.key=value; repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting of both recipes; repeatable."),
     ] = None,
 ) -> None:
-    """Train PCME with and without DAA on drawn scenes and compare them: about two minutes."""
+    """Train PCME with and without DAA on drawn scenes and compare the two, in about two minutes."""
     from halation.cli._demo import run_demo
 
     with progress_bar() as progress:

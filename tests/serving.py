@@ -38,7 +38,7 @@ class WordSearch:
     def __init__(self, folder: Path, captions: dict[str, list[str]], *, calibrated: bool = True, slow: float = 0.0):
         self.folder, self.captions, self.calibrated, self.slow = folder, captions, calibrated, slow
         self.fails: Exception | None = None
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     @property
     def items(self) -> Sequence[str]:
@@ -56,7 +56,7 @@ class WordSearch:
             raise InputError("the query is empty; say what to look for")
         if len(query.split()) > 256:
             notes.append("the query was cut to its first 256 words")
-        scores = {name: _overlap(wanted, said) for name, said in self.captions.items()}
+        scores = {name: _overlap(wanted, captions) for name, captions in self.captions.items()}
         ambiguity = "broad" if len(wanted) < 3 else "ordinary" if len(wanted) < 6 else "specific"
         return self._answer(query, scores, k, ambiguity, began, notes)
 
@@ -66,8 +66,10 @@ class WordSearch:
         scores = {item: 1.0 - _distance(colour, _colour(self._open(item))) for item in self.captions}
         if want != "images":
             best = sorted(scores, key=lambda item: -scores[item])
-            found = [(item, said) for item in best for said in self.captions[item]][:k]
-            hits = [Hit(f"{item}#{n}", scores[item], scores[item], [said]) for n, (item, said) in enumerate(found)]
+            pairs = [(item, caption) for item in best for caption in self.captions[item]][:k]
+            hits = [
+                Hit(f"{item}#{n}", scores[item], scores[item], [caption]) for n, (item, caption) in enumerate(pairs)
+            ]
             return Answer(name, hits, False, "specific", 0.1, 1.0, _ms(began), [], "captions")
         return self._answer(name, scores, k, "specific", began, [])
 
@@ -94,7 +96,7 @@ class WordSearch:
             return picture.copy()
 
     def _work(self, query: str) -> None:
-        self.asked.append(query)
+        self.queries.append(query)
         time.sleep(self.slow + 0.5 * ("slowly" in query))
         if self.fails is not None:
             raise self.fails
@@ -105,8 +107,8 @@ class WordSearch:
         best = sorted(scores, key=lambda item: -scores[item])[:k]
         hits = [Hit(i, scores[i], self._probability(scores[i]), self.captions[i], self.folder / i) for i in best]
         nothing = self.calibrated and (not hits or hits[0].score < 0.4)
-        told = ambiguity if self.calibrated else None
-        return Answer(query, hits, nothing, told, 0.1, 0.8, _ms(began), notes)
+        known = ambiguity if self.calibrated else None
+        return Answer(query, hits, nothing, known, 0.1, 0.8, _ms(began), notes)
 
     def _probability(self, score: float) -> float | None:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None
@@ -131,8 +133,8 @@ def explained(
     item, words = search.item(id), tuple(text.split())
     if not words:
         raise InputError("the query is empty; say what to look for")
-    said = set().union(*(_words(caption) for caption in item.captions))
-    influence = np.array([0.25 if _words(word) & said else -0.125 for word in words])
+    known = set().union(*(_words(caption) for caption in item.captions))
+    influence = np.array([0.25 if _words(word) & known else -0.125 for word in words])
     cells = np.zeros((4, 4))
     cells[1, 2], cells[3, 0] = 0.5, -0.25
     parts = (Part("distance of the means", -0.5, "−d²"), Part("spread of the image", -0.25, "−Σσ²"))
@@ -171,8 +173,8 @@ def _words(text: str) -> set[str]:
 
 
 def _overlap(wanted: set[str], captions: list[str]) -> float:
-    said = set().union(*(_words(caption) for caption in captions)) if captions else set()
-    return len(wanted & said) / max(1, len(wanted))
+    known = set().union(*(_words(caption) for caption in captions)) if captions else set()
+    return len(wanted & known) / max(1, len(wanted))
 
 
 def _colour(picture: Image.Image) -> np.ndarray:

@@ -20,11 +20,11 @@ from halation.serve import ServeSettings, serve
 
 def open_search(folder: Path, run: Path | None = None) -> serving.WordSearch:
     try:
-        told = json.loads((Path(folder) / "index.json").read_text(encoding="utf-8"))
+        about = json.loads((Path(folder) / "index.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{folder} is no index ({error})") from None
-    search = serving.scenes(Path(told["scenes"]), slow=told.get("slow", 0.0))
-    search.captions = dict(list(search.captions.items())[: told["first"]])
+    search = serving.scenes(Path(about["scenes"]), slow=about.get("slow", 0.0))
+    search.captions = dict(list(search.captions.items())[: about["first"]])
     return search
 
 

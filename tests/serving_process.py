@@ -37,7 +37,7 @@ class Server:
         return self.client.post("/search", json={"text": text, "k": k})
 
     def end(self, how: int | None = signal.SIGTERM) -> tuple[int, str]:
-        """Exit code and what it said on standard error. None: it was asked already, and a second signal would kill."""
+        """The exit code and standard error. None: a signal was sent already, and a second one would kill it."""
         if how is not None and self.process.poll() is None:
             self.process.send_signal(how)
         _, errors = self.process.communicate(timeout=30)

@@ -18,25 +18,25 @@ from serving import Client, WordSearch, png
 
 
 def test_how_many_hold_a_match_goes_over_the_wire() -> None:
-    said = answer_schema(Answer("a dog", within=3, coverage=0.9))
-    assert (said.within, said.coverage) == (3, 0.9) and "among the first 3" in str(said.promise)
+    reply = answer_schema(Answer("a dog", within=3, coverage=0.9))
+    assert (reply.within, reply.coverage) == (3, 0.9) and "among the first 3" in str(reply.promise)
 
 
 def test_words_find_what_the_search_finds(client: Client, search: WordSearch) -> None:
     words = search.captions[search.items[7]][0]
     response = client().post("/search", json={"text": words, "k": 5})
-    answer, said = search.text(words, 5), response.json()
+    answer, reply = search.text(words, 5), response.json()
     assert response.status_code == 200
-    assert [hit["id"] for hit in said["hits"]] == [hit.id for hit in answer.hits]
-    assert [hit["probability"] for hit in said["hits"]] == [hit.probability for hit in answer.hits]
-    assert [hit["captions"] for hit in said["hits"]] == [hit.captions for hit in answer.hits]
-    assert (said["nothing_matches"], said["ambiguity"], said["side"]) == (False, answer.ambiguity, "images")
-    assert said["encode_ms"] > 0 and said["search_ms"] > 0
+    assert [hit["id"] for hit in reply["hits"]] == [hit.id for hit in answer.hits]
+    assert [hit["probability"] for hit in reply["hits"]] == [hit.probability for hit in answer.hits]
+    assert [hit["captions"] for hit in reply["hits"]] == [hit.captions for hit in answer.hits]
+    assert (reply["nothing_matches"], reply["ambiguity"], reply["side"]) == (False, answer.ambiguity, "images")
+    assert reply["encode_ms"] > 0 and reply["search_ms"] > 0
 
 
 def test_words_true_of_nothing_are_said_to_match_nothing(client: Client) -> None:
-    said = client().post("/search", json={"text": "elephants on bicycles", "k": 3}).json()
-    assert said["nothing_matches"] is True and len(said["hits"]) == 3
+    reply = client().post("/search", json={"text": "elephants on bicycles", "k": 3}).json()
+    assert reply["nothing_matches"] is True and len(reply["hits"]) == 3
 
 
 def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSearch) -> None:
@@ -54,8 +54,8 @@ def test_the_name_of_an_upload_is_repeated_only_as_far_as_it_can_be(client: Clie
     for name, repeated in ((r"a\ud800.png", "a?.png"), (long, "n" * 200)):
         head = f'--b\r\nContent-Disposition: form-data; name="image"; filename="{name}"\r\n\r\n'.encode()
         kind = {"content-type": "multipart/form-data; boundary=b; charset=raw_unicode_escape"}
-        said = one.post("/search/image", content=head + png(9, 9) + b"\r\n--b--\r\n", headers=kind)
-        assert said.status_code == 200 and said.json()["query"] == repeated
+        reply = one.post("/search/image", content=head + png(9, 9) + b"\r\n--b--\r\n", headers=kind)
+        assert reply.status_code == 200 and reply.json()["query"] == repeated
 
 
 def test_what_is_like_an_item_needs_no_upload(client: Client, search: WordSearch) -> None:
@@ -194,9 +194,9 @@ def test_metrics_are_prometheus_text_and_count_what_happened(client: Client, sea
         one.post("/search", json={"text": text})
     one.get("/items/nothing-of-that-name")
     one.post("/search/image", files={"image": ("a.png", png(20, 20))})
-    said = one.get("/metrics")
-    assert said.headers["content-type"].startswith("text/plain; version=0.0.4")
-    values = parse(said.text)
+    reply = one.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    values = parse(reply.text)
     assert values['halation_requests_total{method="POST",route="/search",status="200"}'] == 2
     assert values['halation_requests_total{method="GET",route="/items/{id}",status="404"}'] == 1
     assert values["halation_nothing_matches_total"] == 1
@@ -215,12 +215,12 @@ def parse(text: str) -> dict[str, float]:
         if line.startswith("# TYPE "):
             declared.add(line.split()[2])
         elif not line.startswith("# HELP "):
-            found = sample.fullmatch(line)
-            assert found, line
-            name = re.sub(r"_(bucket|sum|count)$", "", found[1].split("{")[0])
-            assert name in declared or found[1].split("{")[0] in declared, line
-            assert found[1] not in values, f"{found[1]} twice"
-            values[found[1]] = float(found[2])
+            match = sample.fullmatch(line)
+            assert match, line
+            name = re.sub(r"_(bucket|sum|count)$", "", match[1].split("{")[0])
+            assert name in declared or match[1].split("{")[0] in declared, line
+            assert match[1] not in values, f"{match[1]} twice"
+            values[match[1]] = float(match[2])
     return values
 
 
@@ -253,8 +253,8 @@ def test_a_body_that_is_no_json_is_refused_in_words(client: Client) -> None:
 
 def test_ten_thousand_words_emoji_and_control_characters_are_answered(client: Client) -> None:
     one = client()
-    said = one.post("/search", json={"text": "star " * 10_000}).json()
-    assert "cut" in said["notes"][0]
+    reply = one.post("/search", json={"text": "star " * 10_000}).json()
+    assert "cut" in reply["notes"][0]
     for text in ("🐕🐕 ❄️", "a\x00b", "\u202edlrow", "ﷺ" * 500, "<script>alert(1)</script>"):
         assert one.post("/search", json={"text": text}).json()["query"] == text
 
@@ -264,15 +264,15 @@ def test_an_input_error_of_the_search_is_an_answer_and_a_bug_is_not_a_crash(
 ) -> None:
     one = client()
     search.fails = InputError("this model cannot read Klingon; ask in English")
-    said = one.post("/search", json={"text": "qapla"})
-    assert said.status_code == 422 and "Klingon" in said.json()["error"]
+    reply = one.post("/search", json={"text": "qapla"})
+    assert reply.status_code == 422 and "Klingon" in reply.json()["error"]
     search.fails = HalationError("Milvus at /home/ann/all.db does not answer")
-    said = one.post("/search", json={"text": "a"})
-    assert said.status_code == 503 and "the index is not available at the moment" in said.json()["error"]
-    assert "ann" not in said.text and "/home/ann/all.db does not answer" in caplog.text
+    reply = one.post("/search", json={"text": "a"})
+    assert reply.status_code == 503 and "the index is not available at the moment" in reply.json()["error"]
+    assert "ann" not in reply.text and "/home/ann/all.db does not answer" in caplog.text
     search.fails = ZeroDivisionError("secret detail")
-    said = one.post("/search", json={"text": "a"})
-    assert said.status_code == 500 and "secret" not in said.text and "content-security-policy" in said.headers
+    reply = one.post("/search", json={"text": "a"})
+    assert reply.status_code == 500 and "secret" not in reply.text and "content-security-policy" in reply.headers
     assert "secret detail" in caplog.text  # in the log, for whoever runs it
     search.fails = None
     assert one.post("/search", json={"text": "a"}).status_code == 200

@@ -159,7 +159,7 @@ def test_bodies_beyond_the_limit_are_refused_announced_or_not(client: Client, se
     assert sent.status_code == 413
     assert one.post("/search/image", files={"image": ("a.png", b"0" * 6000)}).status_code == 413
     assert one.post("/search/image", files={"image": ("a.png", png(10, 10))}).status_code == 200
-    assert search.asked == ["a.png"]
+    assert search.queries == ["a.png"]
 
 
 def test_a_length_that_is_no_number_is_refused(client: Client) -> None:
@@ -246,7 +246,7 @@ def test_one_client_asks_only_so_often(client: Client) -> None:
     statuses = [one.post("/search", json={"text": "a"}).status_code for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
     refused = one.post("/search", json={"text": "a"})
-    assert refused.headers["retry-after"] == "2" and "0.5 a second" in refused.json()["error"]
+    assert refused.headers["retry-after"] == "2" and "0.5 per second" in refused.json()["error"]
     assert one.get("/health").status_code == 200  # what costs little is counted apart
 
 
@@ -275,9 +275,9 @@ def test_an_answer_that_takes_too_long_is_given_up_and_what_waits_behind_it_too(
         assert time.perf_counter() - began < 1.4
     assert {response.status_code for response in responses} == {504}
     slow.slow = 0.0
-    assert len(slow.asked) == 1  # the two that waited never began
+    assert len(slow.queries) == 1  # the two that waited never began
     time.sleep(1.5)
-    assert len(slow.asked) == 1
+    assert len(slow.queries) == 1
     assert one.post("/search", json={"text": "a"}).status_code == 200
 
 

@@ -31,7 +31,9 @@ def opened(browser: Browser, server: Server) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+        page.on(
+            "console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None
+        )
         page.goto(address + path)
         return page
 
@@ -47,7 +49,7 @@ def cards(page: Page) -> list[str]:
 
 def test_typing_shows_pictures_with_captions_probabilities_and_ambiguity(opened: Open, search: WordSearch) -> None:
     page = opened()
-    expect(page.locator(".tile").first).to_be_visible()  # something to look at before anything is asked
+    expect(page.locator(".tile").first).to_be_visible()  # something to look at before the first search
     words = search.captions[search.items[5]][0]
     page.get_by_role("searchbox", name="What to look for").type(words)
     expect(page.locator(".card[data-id]")).to_have_count(24)
@@ -98,7 +100,7 @@ def test_the_address_can_be_shared_and_the_way_back_works(opened: Open, search: 
     expect(page.locator("#query")).to_have_value("a red star")
 
 
-def test_nothing_matches_is_said_in_words(opened: Open) -> None:
+def test_the_page_says_that_nothing_matches(opened: Open) -> None:
     page = opened("/?q=elephants+on+bicycles")
     expect(page.get_by_role("heading", name="Nothing here matches “elephants on bicycles”.")).to_be_visible()
     expect(page.locator(".nothing")).to_contain_text("probability below 1 %")
@@ -115,9 +117,9 @@ def test_the_keyboard_reaches_everything(opened: Open) -> None:
     ids = cards(page)
     columns = page.evaluate("getComputedStyle(document.querySelector('.grid')).gridTemplateColumns.split(' ').length")
     moves = {"ArrowDown": 0, "ArrowRight": 1, "End": 23, "Home": 0}
-    for key, place in moves.items():
+    for key, position in moves.items():
         page.keyboard.press(key)
-        assert page.evaluate(focused) == ids[place], key
+        assert page.evaluate(focused) == ids[position], key
     page.keyboard.press("ArrowDown")
     assert page.evaluate(focused) == ids[columns]
     page.keyboard.press("Enter")
@@ -153,7 +155,7 @@ def test_a_picture_is_chosen_dropped_or_pasted(opened: Open, search: WordSearch)
     }"""
     page = opened("/?q=star")
     page.evaluate(hand_over, ["dragenter", list(content), name])
-    expect(page.get_by_text("Drop the picture to search by it")).to_be_visible()
+    expect(page.get_by_text("Drop the picture to search with it")).to_be_visible()
     page.evaluate(hand_over, ["drop", list(content), name])
     expect(page.locator("#drop")).to_be_hidden()
     check_picture_results(page, search, name)
@@ -165,23 +167,23 @@ def test_a_picture_is_chosen_dropped_or_pasted(opened: Open, search: WordSearch)
 
 def check_picture_results(page: Page, search: WordSearch, name: str) -> None:
     expect(page.get_by_role("heading", name="Captions that fit it")).to_be_visible()
-    expect(page.locator(".line .said").first).to_have_text(search.captions[name][0])
+    expect(page.locator(".line .caption-text").first).to_have_text(search.captions[name][0])
     expect(page.get_by_role("meter").first).to_have_attribute("aria-valuenow", "100")
     expect(page.locator(".card[data-id]").first).to_have_attribute("data-id", name)
-    expect(page.locator("#asked-name")).to_have_text(name)
-    assert page.locator("#asked-picture").evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
+    expect(page.locator("#query-name")).to_have_text(name)
+    assert page.locator("#query-picture").evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
 
 
 def test_more_like_a_picture_that_was_found_has_an_address(opened: Open, search: WordSearch) -> None:
     page = opened("/?q=star")
     page.locator(".card[data-id]").nth(2).click()
     wanted = cards(page)[2]
-    page.get_by_role("button", name="Find pictures like it").click()
+    page.get_by_role("button", name="Find similar pictures").click()
     page.wait_for_url(f"**/?like={wanted}")
     alike = [hit.id for hit in search.like(wanted, 25, "images").hits if hit.id != wanted]
     for one in (page, opened(f"/?like={wanted}")):
-        expect(one.get_by_role("heading", name="Pictures like it")).to_be_visible()
-        expect(one.locator(".line .said").first).to_have_text(search.captions[wanted][0])
+        expect(one.get_by_role("heading", name="Similar pictures")).to_be_visible()
+        expect(one.locator(".line .caption-text").first).to_have_text(search.captions[wanted][0])
         assert cards(one) == alike
 
 
@@ -195,7 +197,7 @@ def test_show_more_adds_to_what_is_there(opened: Open) -> None:
     assert page.evaluate("document.activeElement.dataset.id") == cards(page)[24]
 
 
-def test_errors_are_said_in_words_and_the_page_recovers(opened: Open) -> None:
+def test_the_page_explains_errors_and_recovers(opened: Open) -> None:
     page = opened()
     page.locator("#file").set_input_files({"name": "notes.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
     expect(page.get_by_role("alert").filter(has_text="This is not a picture that can be read")).to_be_visible()
@@ -267,11 +269,11 @@ def test_without_a_calibration_there_are_no_probabilities(opened: Open, server: 
     page.goto(server.address)
     answer_with(page, probability=None, ambiguity=None)
     page.fill("#query", "star")
-    expect(page.locator(".ambiguity")).to_have_text("No probabilities: the model was not calibrated.")
+    expect(page.locator(".ambiguity")).to_have_text("No probabilities: the model is not calibrated.")
     assert page.locator(".bar").count() == 0 and page.locator(".card").count() == 24
 
 
-def test_how_many_hold_a_match_is_said_in_a_quiet_line(opened: Open) -> None:
+def test_a_quiet_line_says_how_many_hits_contain_a_match(opened: Open) -> None:
     page = opened()
     answer_with(page, promise="if anything here matches, a match is among the first 7", notes=["a note"])
     page.fill("#query", "star")
@@ -284,7 +286,7 @@ def test_a_picture_that_is_gone_says_so(opened: Open) -> None:
     page = opened()
     page.route("**/image*", lambda route: route.fulfill(status=404, json={"error": "gone"}))
     page.fill("#query", "star")
-    expect(page.locator(".card .gone").first).to_have_text("This picture is gone from the disk")
+    expect(page.locator(".card .gone").first).to_have_text("This picture is no longer on the disk")
 
 
 def test_colours_follow_the_system_until_they_are_chosen(opened: Open) -> None:
@@ -293,7 +295,7 @@ def test_colours_follow_the_system_until_they_are_chosen(opened: Open) -> None:
     assert light != dark
     page = opened(color_scheme="light")
     switch = page.locator("#theme")
-    expect(switch).to_have_attribute("aria-label", re.compile("as the system"))
+    expect(switch).to_have_attribute("aria-label", re.compile("as in the system"))
     switch.click()
     switch.click()
     expect(switch).to_have_attribute("aria-label", re.compile("Colours: dark"))
@@ -369,11 +371,11 @@ def test_a_server_with_a_token_asks_for_it_once(opened: Open, server: Server) ->
         elif state["open"] or path.startswith(("/?", "/static")) or path == "/":
             route.continue_()
         else:
-            route.fulfill(status=401, json={"error": "this server asks for a token"})
+            route.fulfill(status=401, json={"error": "this server needs a token"})
 
     page.route("**/*", guard)
     page.goto(f"{server.address}/?q=star")
-    dialog = page.get_by_role("dialog", name="This collection asks for a token")
+    dialog = page.get_by_role("dialog", name="This collection needs a token")
     expect(dialog).to_be_visible()
     dialog.get_by_label("Token").fill("wrong")
     dialog.get_by_role("button", name="Open").click()
@@ -414,8 +416,8 @@ def test_why_a_picture_was_found_is_shown_over_it_and_beside_it(opened: Open, se
     expect(chosen).to_have_attribute("aria-pressed", "true")
     expect(chosen).to_be_focused()
     inside = """() => {
-        const place = part => document.querySelector(part).getBoundingClientRect();
-        const [sheet, image] = [place(".heat"), place(".whole img")];
+        const box = part => document.querySelector(part).getBoundingClientRect();
+        const [sheet, image] = [box(".heat"), box(".whole img")];
         return [(sheet.left - image.left) / image.width, sheet.width / image.width, sheet.height / image.height];
     }"""
     assert page.evaluate(inside) == pytest.approx([0.25, 0.5, 1.0], abs=0.01)  # what the model sees: the middle half
@@ -435,10 +437,10 @@ def test_why_a_picture_was_found_is_shown_over_it_and_beside_it(opened: Open, se
     expect(dialog.get_by_role("button", name="Why this picture?")).to_be_visible()
 
 
-def test_why_is_asked_of_words_only_and_says_what_went_wrong(opened: Open) -> None:
+def test_only_text_queries_are_explained_and_errors_are_shown(opened: Open) -> None:
     page = opened()
     page.locator(".tile").first.click()
-    expect(page.get_by_role("button", name="Find pictures like it")).to_be_visible()
+    expect(page.get_by_role("button", name="Find similar pictures")).to_be_visible()
     assert page.get_by_role("button", name="Why this picture?").count() == 0
     page.keyboard.press("Escape")
     page.fill("#query", "star")
@@ -450,15 +452,15 @@ def test_why_is_asked_of_words_only_and_says_what_went_wrong(opened: Open) -> No
     expect(page.locator(".chip-word")).to_have_count(1)
 
 
-def test_words_that_were_not_looked_at_are_told_from_words_that_do_nothing(opened: Open) -> None:
+def test_unmeasured_words_differ_from_words_without_influence(opened: Open) -> None:
     page = opened("/?q=red+star+here")
 
     def partly(route: Route) -> None:
-        told = route.fetch().json()
-        told["words"][1]["influence"], told["words"][2]["influence"] = -0.0001, None
-        told["text_attention"] = []
-        told |= {"about_image_attention": "", "about_text_attention": "this text head does not say where it looks"}
-        route.fulfill(json=told)
+        answer = route.fetch().json()
+        answer["words"][1]["influence"], answer["words"][2]["influence"] = -0.0001, None
+        answer["text_attention"] = []
+        answer |= {"about_image_attention": "", "about_text_attention": "this text head does not say where it looks"}
+        route.fulfill(json=answer)
 
     page.route("**/explain", partly)
     page.locator(".card[data-id]").first.click()
@@ -466,19 +468,19 @@ def test_words_that_were_not_looked_at_are_told_from_words_that_do_nothing(opene
     chips = page.locator(".chip-word")
     expect(chips.locator("small")).to_have_text(["0.250", "0.000", "–"])  # no minus before zero
     expect(chips.nth(1)).to_have_attribute("title", "star: changes nothing, 0.000")
-    expect(chips.nth(2)).to_have_attribute("title", "here: was not looked at")
+    expect(chips.nth(2)).to_have_attribute("title", "here: not measured")
     expect(page.locator(".why .legend").last).to_have_text("This text head does not say where it looks.")
     page.get_by_role("button", name="Mean").click()  # of the picture alone
-    expect(chips.first).to_have_attribute("title", "red: was not looked at")
+    expect(chips.first).to_have_attribute("title", "red: not measured")
     assert chips.locator("small").count() == 0
 
 
-def test_leaving_a_picture_ends_what_was_asked_about_it(opened: Open) -> None:
+def test_leaving_a_picture_cancels_its_explanation(opened: Open) -> None:
     page = opened("/?q=slowly+star")
     page.locator(".card[data-id]").first.click()
     with page.expect_request("**/explain"):
         page.get_by_role("button", name="Why this picture?").click()
-    with page.expect_event("requestfailed", lambda asked: asked.url.endswith("/explain")):
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/explain")):
         page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -494,7 +496,7 @@ def test_leaving_a_picture_ends_what_was_asked_about_it(opened: Open) -> None:
         ("/", PHONE, ""),  # its keyboard would cover the page
     ],
 )
-def test_the_box_waits_for_words_where_nothing_is_asked_yet(
+def test_the_search_box_has_the_focus_on_the_start_page(
     opened: Open, path: str, options: dict[str, Any], focused: str
 ) -> None:
     page = opened(path, **options)

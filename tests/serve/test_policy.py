@@ -57,13 +57,13 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     contexts = []
 
     def show(smuggled: str = "", **options: Any) -> tuple[Page, list[str]]:
-        context, asked = browser.new_context(**options), list[str]()
+        context, requested = browser.new_context(**options), list[str]()
         contexts.append(context)
         context.set_default_timeout(20_000)
         context.add_init_script(LISTEN)
 
         def answer(route: Route) -> None:
-            asked.append(route.request.url)
+            requested.append(route.request.url)
             kind, body = CONTENT[route.request.url.rsplit(".", 1)[1]]
             allowed = {"access-control-allow-origin": "*"}
             route.fulfill(status=200, content_type=kind, body=body, headers=allowed)
@@ -77,29 +77,29 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
         context.route(f"{server.address}/", smuggle)
         page = context.new_page()
         page.goto(f"{server.address}/")
-        return page, asked
+        return page, requested
 
     yield show
     for context in contexts:
         context.close()
 
 
-def harm(page: Page, asked: list[str]) -> bool:
-    return bool(asked) or bool(page.evaluate(HARM))
+def harm(page: Page, requested: list[str]) -> bool:
+    return bool(requested) or bool(page.evaluate(HARM))
 
 
 def check(visit: Visit, smuggled: str, attempt: str, part: str) -> None:
-    page, asked = visit(smuggled)
+    page, requested = visit(smuggled)
     page.evaluate(f"() => {{ try {{ {attempt} }} catch {{ /* refused at once */ }} }}")
     page.wait_for_function("part => window.stopped.includes(part)", arg=part)
-    assert not harm(page, asked)
-    page, asked = visit(smuggled, bypass_csp=True)
+    assert not harm(page, requested)
+    page, requested = visit(smuggled, bypass_csp=True)
     page.evaluate(f"() => {{ {attempt} }}")
     for _ in range(100):
-        if harm(page, asked):
+        if harm(page, requested):
             break
         page.wait_for_timeout(50)
-    assert harm(page, asked) and page.evaluate("window.stopped") == []  # without the policy it works
+    assert harm(page, requested) and page.evaluate("window.stopped") == []  # without the policy it works
 
 
 @pytest.mark.parametrize("smuggled", SMUGGLED)
@@ -113,10 +113,10 @@ def test_scripts_of_the_page_cannot_make_words_into_code_or_reach_elsewhere(visi
 
 
 def test_the_page_itself_does_nothing_that_is_forbidden(visit: Visit) -> None:
-    page, asked = visit()
+    page, requested = visit()
     page.locator(".tile").first.wait_for()
     page.fill("#query", "star")
     page.locator(".card[data-id]").first.click()
     page.get_by_role("button", name="Why this picture?").click()
     page.locator(".chip-word").first.wait_for()
-    assert page.evaluate("window.stopped") == [] and asked == []
+    assert page.evaluate("window.stopped") == [] and requested == []

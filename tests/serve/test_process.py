@@ -124,34 +124,34 @@ def test_slow_silent_and_departed_clients_do_not_hold_the_server(start: Start) -
 
 def check_slow_clients(server: Server) -> None:
     """Headers or bodies that never come whole: put out after a while, and others are served meanwhile."""
-    place = urlparse(server.address)
+    address = urlparse(server.address)
     half = b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
     with contextlib.ExitStack() as stack:
         openings = (b"", b"POST /search HT", b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\n", half)
-        idle = [stack.enter_context(socket.create_connection((place.hostname, place.port))) for _ in openings]
+        idle = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in openings]
         for connection, sent in zip(idle, openings, strict=True):
             connection.settimeout(60)
             connection.sendall(sent)
         assert server.ask("a red star").status_code == 200
         answers = [read_to_end(connection) for connection in idle]
     assert answers[:3] == [b"", b"", b""]
-    assert answers[3].startswith(b"HTTP/1.1 408 ") and b"did not come in whole" in answers[3]
+    assert answers[3].startswith(b"HTTP/1.1 408 ") and b"did not arrive completely" in answers[3]
     assert server.ask("a red star").status_code == 200
 
 
 def read_to_end(connection: socket.socket) -> bytes:
-    found = b""
-    while b"whole" not in found and (block := connection.recv(4096)):
-        found += block
-    return found
+    received = b""
+    while b"completely" not in received and (block := connection.recv(4096)):
+        received += block
+    return received
 
 
 def check_departed_clients(server: Server) -> None:
     """A page that searches while somebody types leaves most of its questions: they are not worked through."""
-    place, body = urlparse(server.address), b'{"text": "slowly"}'
+    address, body = urlparse(server.address), b'{"text": "slowly"}'
     head = b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     for held in range(1, 20):
-        with socket.create_connection((place.hostname, place.port)) as connection:
+        with socket.create_connection((address.hostname, address.port)) as connection:
             connection.sendall(head % len(body) + body)
             if held < 3:  # the first is being worked on, the second waits; then both leave
                 until(lambda: "halation_searches_held 0" not in server.client.get("/metrics").text)
@@ -165,7 +165,7 @@ def check_departed_clients(server: Server) -> None:
 def test_a_port_that_is_taken_is_said_in_words() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"port {port}: .*is another server there"):
+        with pytest.raises(InputError, match=f"port {port}: .*is another server running"):
             serve("no such index", settings=ServeSettings(port=port))
     with pytest.raises(InputError, match="cannot listen on 203"):
         serve("no such index", settings=ServeSettings(host="203.0.113.7", token=TOKEN))  # nobody's address
@@ -173,10 +173,10 @@ def test_a_port_that_is_taken_is_said_in_words() -> None:
 
 def test_an_explanation_ends_when_its_client_leaves(start: Start) -> None:
     server = start()
-    place, name = urlparse(server.address), server.ask("star").json()["hits"][0]["id"]
+    address, name = urlparse(server.address), server.ask("star").json()["hits"][0]["id"]
     body = json.dumps({"text": "slowly", "id": name}).encode()
     head = b"POST /explain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    with socket.create_connection((place.hostname, place.port)) as connection:
+    with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall(head % len(body) + body)
         until(lambda: "halation_explanations_held 1" in server.client.get("/metrics").text)
     until(lambda: "halation_explanations_held 0" in server.client.get("/metrics").text)  # it would take five minutes

@@ -33,8 +33,8 @@ class Served:
         command = [sys.executable, "-m", "halation", "serve", str(index), "--port", "0", "--rate", "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout is not None
-        self.said = [self.process.stdout.readline().strip() for _ in range(3)]
-        self.address = self.said[1].removeprefix("open ").partition("/#")[0]
+        self.printed = [self.process.stdout.readline().strip() for _ in range(3)]
+        self.address = self.printed[1].removeprefix("open ").partition("/#")[0]
         self.client = httpx.Client(
             base_url=self.address, timeout=60, headers={"authorization": f"Bearer {TOKEN}"}, follow_redirects=False
         )
@@ -72,14 +72,15 @@ def search(world: Path) -> Search:
 
 
 def test_http_gives_what_python_gives(served: Served, search: Search, world: Path) -> None:
-    assert served.said[0].startswith("serving 40 images and 80 captions (no calibration")
+    assert served.printed[0].startswith("serving 40 images and 80 captions (no calibration")
     for query in QUERIES:
         for want in ("images", "captions"):
-            said = served.client.post("/search", json={"text": query, "k": 7, "want": want}).json()
+            reply = served.client.post("/search", json={"text": query, "k": 7, "want": want}).json()
             answer = search.text(query, 7, want)
-            assert [hit["id"] for hit in said["hits"]] == [hit.id for hit in answer.hits]
-            assert [hit["score"] for hit in said["hits"]] == pytest.approx([hit.score for hit in answer.hits], abs=1e-5)
-            assert (said["side"], said["notes"]) == (answer.side, answer.notes)
+            assert [hit["id"] for hit in reply["hits"]] == [hit.id for hit in answer.hits]
+            scores = [hit.score for hit in answer.hits]
+            assert [hit["score"] for hit in reply["hits"]] == pytest.approx(scores, abs=1e-5)
+            assert (reply["side"], reply["notes"]) == (answer.side, answer.notes)
     item = search.items[3]
     content = search.picture_bytes(item)
     assert content is not None
@@ -102,8 +103,8 @@ def test_bad_input_is_answered_and_the_server_stays(served: Served) -> None:
 def test_pictures_come_from_the_indexed_folders_only(served: Served, world: Path) -> None:
     """Every way out: names that climb, a picture replaced by a link, a folder replaced by a link, a deleted file."""
     get, pictures = served.client.get, world / "pictures"
-    found = served.client.post("/search", json={"text": "a dog", "k": 40}).json()["hits"]
-    by_name = {hit["id"].rsplit("/", 1)[-1]: hit["image"] for hit in found}
+    hits = served.client.post("/search", json={"text": "a dog", "k": 40}).json()["hits"]
+    by_name = {hit["id"].rsplit("/", 1)[-1]: hit["image"] for hit in hits}
     assert get(f"/{by_name['p00.png']}").status_code == get(f"/{by_name['p01.png']}?size=original").status_code == 200
     for name in ("..%2Fsecret.png", "..%2f..%2f..%2fetc%2fpasswd", "%2Fetc%2Fpasswd", "p00.png%00", "..", "%ff"):
         assert get(f"/items/{name}/image").status_code == 404, name
@@ -175,16 +176,16 @@ def test_the_page_on_the_real_thing(served: Served, search: Search, browser: Any
     expect(page.locator(".tile").first).to_be_visible(timeout=20_000)
     page.fill("#query", "a dog by the sea")
     expect(page.locator(".card[data-id]")).to_have_count(24, timeout=20_000)
-    found = [card.get_attribute("data-id") for card in page.locator(".card[data-id]").all()]
-    assert found == [hit.id for hit in search.text("a dog by the sea", 24).hits]
-    expect(page.locator(".ambiguity")).to_have_text("No probabilities: the model was not calibrated.")
+    ids = [card.get_attribute("data-id") for card in page.locator(".card[data-id]").all()]
+    assert ids == [hit.id for hit in search.text("a dog by the sea", 24).hits]
+    expect(page.locator(".ambiguity")).to_have_text("No probabilities: the model is not calibrated.")
     size = page.locator(".card img").first.evaluate("image => image.decode().then(() => image.naturalWidth)")
-    with Image.open(io.BytesIO(search.picture_bytes(found[0]) or b"")) as picture:
+    with Image.open(io.BytesIO(search.picture_bytes(ids[0]) or b"")) as picture:
         assert size == picture.width
-    content = search.picture_bytes(found[5])
+    content = search.picture_bytes(ids[5])
     page.locator("#file").set_input_files({"name": "mine.png", "mimeType": "image/png", "buffer": content})
     expect(page.get_by_role("heading", name="Captions that fit it")).to_be_visible(timeout=20_000)
-    expect(page.locator(".card[data-id]").first).to_have_attribute("data-id", found[5], timeout=20_000)
+    expect(page.locator(".card[data-id]").first).to_have_attribute("data-id", ids[5], timeout=20_000)
     page.context.close()
 
 
@@ -225,7 +226,7 @@ def test_the_page_on_photographs(shared_data: Path, browser: Any, tmp_path: Path
         assert len(widths) == 24 and min(widths) > 0
         page.locator(".card").first.click()
         assert page.locator("dialog .whole img").evaluate_all(decoded)[0] > 0
-        page.get_by_role("button", name="Find pictures like it").click()  # from what the index has stored
+        page.get_by_role("button", name="Find similar pictures").click()  # from what the index has stored
         expect(page.get_by_role("heading", name="Captions that fit it")).to_be_visible(timeout=30_000)
         expect(page.locator(".line")).to_have_count(5)
         page.locator("#file").set_input_files({"name": "new.png", "mimeType": "image/png", "buffer": png(64, 64)})

@@ -46,10 +46,10 @@ def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Clos
         return search
 
     with ThreadPoolExecutor(2) as pool:
-        under_way = [pool.submit(live.run, work) for _ in range(2)]
+        under_way = [pool.submit(live.call, work) for _ in range(2)]
         begun.wait(10)
         assert awaited(live.reload()) == 2
-        assert not opened[0].closed and live.run(lambda search: search) is opened[1]
+        assert not opened[0].closed and live.call(lambda search: search) is opened[1]
         release.set()
         assert [each.result() for each in under_way] == [opened[0]] * 2
     assert opened[0].closed and not opened[1].closed
@@ -58,7 +58,7 @@ def test_an_old_index_is_closed_when_its_last_search_has_ended(opened: list[Clos
 def test_an_idle_index_is_closed_at_once(opened: list[Closing]) -> None:
     live = live_over(opened)
     with pytest.raises(ZeroDivisionError):
-        live.run(lambda search: 1 // 0)
+        live.call(lambda search: 1 // 0)
     for generation in (2, 3):
         assert awaited(live.reload()) == generation
     assert [search.closed for search in opened] == [True, True, False]

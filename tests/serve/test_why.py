@@ -51,10 +51,10 @@ def test_http_explains_what_python_explains(client: Client, real: Search) -> Non
     hit = real.text(TEXT, 3, "images").hits[1]
     answer = client(real).post("/explain", json={"text": TEXT, "id": hit.id})
     assert answer.status_code == 200
-    told, own = answer.json(), explain_hit(real, hit.id, TEXT)
-    assert told == json.loads(json.dumps(own.to_dict()))
-    assert told["score"] == pytest.approx(hit.score, abs=1e-5)
-    assert len(told["parts"]) == 3 and told["probability"] is None and "calibrate" in told["about_probability"]
+    shown, expected = answer.json(), explain_hit(real, hit.id, TEXT)
+    assert shown == json.loads(json.dumps(expected.to_dict()))
+    assert shown["score"] == pytest.approx(hit.score, abs=1e-5)
+    assert len(shown["parts"]) == 3 and shown["probability"] is None and "calibrate" in shown["about_probability"]
 
 
 def test_what_cannot_be_explained_is_refused_in_words(client: Client, real: Search, world: Path) -> None:
@@ -73,8 +73,8 @@ def test_what_cannot_be_explained_is_refused_in_words(client: Client, real: Sear
     content = gone.read_bytes()
     gone.unlink()
     try:
-        status, said = ask(text="dog", id="p03.png")
-        assert status == 404 and "gone" in said and str(world) not in said
+        status, message = ask(text="dog", id="p03.png")
+        assert status == 404 and "gone" in message and str(world) not in message
     finally:
         gone.write_bytes(content)
     assert client().post("/explain", json={"text": "dog", "id": "test_00000.png"}).status_code == 422  # no model there
@@ -98,8 +98,8 @@ def test_the_probability_is_the_hits_own(tmp_path: Path) -> None:
     embed(run, tmp_path / "data", tmp_path / "embedded", split="test", side="images")
     search = open_search(make_index(tmp_path / "embedded", tmp_path / "index"))
     answer = search.text("red", 30)
-    shown = [explain_hit(search, answer.hits[place].id, "red").probability for place in (0, 4, 29)]
-    assert shown == [answer.hits[0].probability, answer.hits[4].probability, None]
+    probabilities = [explain_hit(search, answer.hits[rank].id, "red").probability for rank in (0, 4, 29)]
+    assert probabilities == [answer.hits[0].probability, answer.hits[4].probability, None]
     assert "best hits" in explain_hit(search, answer.hits[29].id, "red").about_probability
     search.close()
 
@@ -117,17 +117,17 @@ def test_a_run_that_cannot_look_explains_by_what_the_index_keeps(tmp_path: Path)
     embed(run, folder, tmp_path / "embedded", side="images")
     search = open_search(make_index(tmp_path / "embedded", tmp_path / "index"))
     hit = search.text("dog", 1).hits[0]
-    told = explain_hit(search, hit.id, "dog")
-    assert told.image_influence is None and told.image_attention == () and told.text_influence.shape == (1,)
-    assert told.score == pytest.approx(hit.score, abs=1e-5) and "does not say which network" in told.notes[-1]
+    shown = explain_hit(search, hit.id, "dog")
+    assert shown.image_influence is None and shown.image_attention == () and shown.text_influence.shape == (1,)
+    assert shown.score == pytest.approx(hit.score, abs=1e-5) and "does not say which network" in shown.notes[-1]
     with TestClient(create_app(search, settings=ServeSettings(rate=0)), base_url="http://127.0.0.1:8000") as web:
-        said = web.post("/explain", json={"text": "dog", "id": hit.id}).json()
-    assert said["image_influence"] is None and str(tmp_path) not in json.dumps(said)
-    told.to_html(tmp_path / "why.html")
+        reply = web.post("/explain", json={"text": "dog", "id": hit.id}).json()
+    assert reply["image_influence"] is None and str(tmp_path) not in json.dumps(reply)
+    shown.to_html(tmp_path / "why.html")
     assert "image head has no attention" not in (tmp_path / "why.html").read_text(encoding="utf-8")
     assert (
-        "did not look at the picture" in told.about_image_attention
-        and "did not look at the picture" in said["about_image_attention"]
+        "did not look at the picture" in shown.about_image_attention
+        and "did not look at the picture" in reply["about_image_attention"]
     )
     search.close()
 
@@ -139,7 +139,9 @@ def test_the_gate_stands_before_explanations_too(client: Client, real: Search) -
     statuses = [web.post("/explain", json=query).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
     refused = web.post("/explain", json=query)
-    assert refused.json()["error"].startswith("too many explanations: this server takes 0.002 a second from one client")
+    assert refused.json()["error"].startswith(
+        "too many explanations: this server takes 0.002 per second from one client"
+    )
     assert int(refused.headers["retry-after"]) > 400
     searches = [web.post("/search", json={"text": "dog"}).status_code for _ in range(4)]
     assert searches == [200, 200, 200, 429]  # whoever explained may still search: the buckets are two
@@ -177,9 +179,9 @@ def test_an_explanation_that_nobody_waits_for_is_not_finished(
 
 
 def test_a_long_text_is_explained_in_part_and_the_answer_says_so(client: Client, real: Search) -> None:
-    told = client(real).post("/explain", json={"text": "red dog " * 40, "id": "p01.png"}).json()
-    assert [word["influence"] is None for word in told["words"]] == [False] * 48 + [True] * 32
-    assert any("the first 48 of the 80 words" in note for note in told["notes"])
+    shown = client(real).post("/explain", json={"text": "red dog " * 40, "id": "p01.png"}).json()
+    assert [word["influence"] is None for word in shown["words"]] == [False] * 48 + [True] * 32
+    assert any("the first 48 of the 80 words" in note for note in shown["notes"])
 
 
 def test_a_search_does_not_wait_for_an_explanation(

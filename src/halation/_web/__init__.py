@@ -1,4 +1,4 @@
-"""What every page of halation is made of: markup, numbers as people read them, colours, light and dark."""
+"""Shared by all pages of halation: markup, formatted numbers, and the light and dark theme."""
 
 from __future__ import annotations
 

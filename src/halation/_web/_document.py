@@ -1,4 +1,4 @@
-"""Pages that stand alone: one file, a content policy that lets nothing in or out, shared colours and icon."""
+"""Self-contained pages: one file, a content policy that allows no requests, shared colours and icon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shared(name: str) -> str:
 
 
 def csp_hash(text: str) -> str:
-    """A style or script as a content security policy names it, so that it is allowed and no other.
+    """The hash of a style or script, by which a content security policy allows it and no other.
 
     >>> csp_hash("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -32,9 +32,9 @@ def csp_hash(text: str) -> str:
 def document(
     title: str, body: Child, *, styles: Sequence[str], head_scripts: Sequence[str] = (), scripts: Sequence[str] = ()
 ) -> str:
-    """A whole HTML page with its styles and scripts inside. It fetches nothing, whatever its data holds.
+    """A complete HTML page that contains its styles and scripts and fetches nothing.
 
-    body           what comes before the scripts at the end
+    body           the content, which comes before the scripts
     styles         style sheets, after the shared palette
     head_scripts   run before anything is drawn; `scripts` run at the end of the body
     """

@@ -1,4 +1,4 @@
-"""HTML that cannot forget to escape: text is escaped, `Markup` is already HTML."""
+"""HTML with automatic escaping: text is escaped, `Markup` is already HTML."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | bool |
 
 def _attribute(key: str, value: str | int | float | bool) -> str:
     name = key.rstrip("_").replace("_", "-")
-    name = "viewBox" if name == "viewbox" else name  # SVG keeps its capitals
+    name = "viewBox" if name == "viewbox" else name  # SVG attributes are case-sensitive
     return f" {name}" if value is True else f' {name}="{html.escape(str(value))}"'
 
 
@@ -52,7 +52,7 @@ def _flat(children: Iterable[Any]) -> Iterable[str]:
 
 
 def data_block(name: str, value: Any) -> Markup:
-    """A value for the page's scripts, as JSON that no text inside can end (`<`, `>` and `&` are escaped).
+    """A value for the page's scripts as JSON; `<`, `>` and `&` are escaped, so that no text can end the block.
 
     >>> data_block("x", "</script>")
     '<script type="application/json" id="x">"\\\\u003c/script\\\\u003e"</script>'

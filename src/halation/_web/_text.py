@@ -1,4 +1,4 @@
-"""Numbers and notes as pages write them. Numbers have a true minus sign, and none before zero."""
+"""Numbers and notes formatted for pages. Numbers have a true minus sign, and zero has none."""
 
 from __future__ import annotations
 

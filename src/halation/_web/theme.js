@@ -1,17 +1,17 @@
-// Light, dark or as the system says. Loaded before the page is drawn, so that no wrong colour flashes.
+// The light or dark theme, or the system's. Loaded before the page is drawn, so that no wrong colour flashes.
 "use strict";
 
 (() => {
   const KEY = "halation.theme", root = document.documentElement;
-  const words = { auto: "as the system", light: "light", dark: "dark" };
+  const words = { auto: "as in the system", light: "light", dark: "dark" };
   const icons = { auto: "auto", light: "sun", dark: "moon" };
   const next = { auto: "light", light: "dark", dark: "auto" };
   let theme = "auto";
-  root.classList.add("js"); // without it nothing is folded away
+  root.classList.add("js"); // without it, nothing is collapsed
   try {
     theme = localStorage.getItem(KEY) || "auto";
   } catch {
-    // storage may be forbidden
+    // storage may be blocked
   }
   if (!(theme in words)) theme = "auto";
   const apply = () => {
@@ -34,10 +34,10 @@
       try {
         localStorage.setItem(KEY, theme);
       } catch {
-        // it then lasts as long as the page
+        // then the choice lasts only until the page closes
       }
       show();
-      dispatchEvent(new Event("recolour")); // what is drawn on a canvas has to be drawn again
+      dispatchEvent(new Event("recolour")); // canvases must be drawn again
     });
   });
 })();

@@ -38,10 +38,12 @@ def create_app(
     settings: ServeSettings | None = None,
     run: str | os.PathLike[str] | None = None,
 ) -> FastAPI:
-    """An application that serves an index: a folder, which can then be reloaded, or a search that is open already.
+    """A FastAPI application that serves an index.
 
-    `run` is the model's folder, if it is not where the index says. Any ASGI server can run the result; `serve`
-    does it with timeouts, signals and a graceful end.
+    search   the index's folder, which can then be reloaded; or a search that is already open
+    run      the model's folder, if it has moved since the index was made
+
+    Any ASGI server can run it. `serve` runs it with timeouts, signal handling and a graceful shutdown.
     """
     settings, metrics = settings or ServeSettings(), ServerMetrics()
     if isinstance(search, str | os.PathLike):
@@ -58,9 +60,9 @@ def create_app(
         yield
         service.close()
 
-    # no /docs: its scripts come from elsewhere; the document itself is at /openapi.json
+    # no /docs: that page loads scripts from other servers. The document itself is at /openapi.json
     app = FastAPI(
-        title="halation", summary="Find pictures by words, with a probability.", version=halation.__version__,
+        title="halation", summary="Find pictures by words, with match probabilities.", version=halation.__version__,
         docs_url=None, redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     app.state.index, app.state.service = index, service
@@ -84,13 +86,13 @@ def _add_gauges(metrics: ServerMetrics, index: ServedIndex, service: Service) ->
 
 
 def _page_router() -> APIRouter:
-    """`/` and `/static/NAME`: files read once from the package, so that no path is ever put together."""
-    own = {
+    """The routes `/` and `/static/NAME`. Files are read once, by name; a request never forms a path."""
+    page_files = {
         entry.name: entry.read_text(encoding="utf-8")
         for entry in files("halation.serve").joinpath("static").iterdir()
         if entry.name.rsplit(".", 1)[-1] in _MEDIA_TYPES
     }
-    texts = own | {name: shared(name) for name in SHARED}
+    texts = page_files | {name: shared(name) for name in SHARED}
     contents = {name: Content(text.encode(), _MEDIA_TYPES[name.rsplit(".", 1)[1]]) for name, text in texts.items()}
 
     async def page(request: Request) -> Response:
@@ -98,7 +100,7 @@ def _page_router() -> APIRouter:
 
     async def static(name: str, request: Request) -> Response:
         if name not in contents:
-            raise Refusal(404, f"there is no file {name} here", "not_found")
+            raise Refusal(404, f"there is no file {name}", "not_found")
         return contents[name].response(request, "no-cache")
 
     router = APIRouter(include_in_schema=False)
@@ -108,7 +110,7 @@ def _page_router() -> APIRouter:
 
 
 def _complete_openapi(app: FastAPI, settings: ServeSettings) -> None:
-    """Put this server's own limits and its token into the OpenAPI document."""
+    """Add this server's limits and its token to the OpenAPI document."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The gate that every request passes before the application sees it, and every answer on its way out.
+"""The gate: every request passes it on the way in, and every answer on the way out.
 
-It checks the host, the token, the rate and the size of requests, and adds headers to answers. It is a plain ASGI
-wrapper, so that no endpoint can forget a check.
+It checks the host, token, rate and size of requests, and adds headers to answers. It is plain ASGI middleware, so that
+no endpoint can forget a check.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from halation.serve._workers import ClientGone
 __all__ = ["COOKIE", "Gate", "same_secret", "session_value"]
 
 COOKIE = "halation_session"
-_OPEN = ("/", "/health", "/session", "/openapi.json")  # without a token: nothing here comes from the index
-_EXPENSIVE = ("/search", "/search/image", "/session")  # these take from the searches' bucket
-_CLIENTS = 10_000  # remembered at once; the one not seen for longest is forgotten first
-_CHEAPER = 20  # times as many requests of other kinds: an answer shows dozens of pictures
+_OPEN = ("/", "/health", "/session", "/openapi.json")  # no token needed: nothing here comes from the index
+_EXPENSIVE = ("/search", "/search/image", "/session")  # limited by the rate of searches
+_CLIENTS = 10_000  # remembered at once; the one idle for longest is forgotten first
+_CHEAPER = 20  # times the rate of searches, for other requests: one answer shows dozens of pictures
 _log = logging.getLogger("halation.serve")
 
 _HEADERS = {
-    # no inline script or style, nothing from elsewhere; blob: shows the picture somebody has just dropped
+    # no inline scripts or styles, nothing from other servers; blob: shows a picture that was just dropped
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
@@ -49,12 +49,12 @@ _HEADERS = {
 
 
 def session_value(token: str) -> str:
-    """What the page's cookie holds: proof of the token, not the token."""
+    """The value of the page's cookie: it proves the token without containing it."""
     return hmac.new(token.encode(), b"halation session", hashlib.sha256).hexdigest()
 
 
 class RateLimiter:
-    """Token buckets: `rate` a second on average, `burst` at once; rate 0 lets everything through.
+    """Token buckets: `rate` requests per second on average, `burst` at once. Rate 0 means no limit.
 
     >>> now = [0.0]
     >>> rates = RateLimiter(rate=2.0, burst=2, clock=lambda: now[0])
@@ -67,10 +67,10 @@ class RateLimiter:
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate, self.burst, self._clock = rate, float(burst), clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, when
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client: (tokens left, time)
 
     def wait(self, client: str) -> float:
-        """Take a token: 0.0 where there was one, otherwise the seconds until there is (and none is taken)."""
+        """Take a token and return 0.0; without a token, return the seconds until there is one."""
         if not self.rate:
             return 0.0
         now = self._clock()
@@ -84,12 +84,12 @@ class RateLimiter:
 
 
 class Gate:
-    """Host, origin, rate, token, size and time of every request; headers, errors and counts of every answer."""
+    """ASGI middleware that checks requests, adds headers to answers, turns errors into JSON and counts both."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: ServerMetrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
         known = settings.allowed_hosts
-        # None: whatever name leads here; asked for a token, a page of somebody else gets nothing by it
+        # None: any host name will do, because a token is required, and other people's pages do not have it
         self.names = {name.lower() for name in known} if known or is_loopback(settings.host) else None
         self.searches = RateLimiter(settings.rate, settings.burst)
         self.explanations = RateLimiter(settings.explain_rate, settings.explain_burst)
@@ -99,7 +99,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        started, status = time.perf_counter(), 0
         receive = _bounded(receive, self._limit(scope["path"]), self.settings.receive_timeout)
 
         async def send_with_headers(message: Message) -> None:
@@ -121,22 +121,22 @@ class Gate:
         except Refusal as refusal:
             await refusal_response(refusal, self.metrics)(scope, receive, send_with_headers)
         except ClientGone:
-            status = 499  # nginx's number for it; nobody reads it but the metrics
+            status = 499  # nginx's number for it; only the metrics show it
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
             if status == 0:
-                message = "the server made a mistake; it is in its log, and other requests are not affected"
+                message = "the server failed to answer; its log says why. Other requests are not affected"
                 await refusal_response(Refusal(500, message, "bug"), self.metrics)(scope, receive, send_with_headers)
         finally:
-            route = getattr(scope.get("route"), "path", "other")  # the template: an id would make a label each
+            route = getattr(scope.get("route"), "path", "other")  # the template: with ids, every item would be a label
             self.metrics.requests.labels(route, _known_method(scope["method"]), str(status)).inc()
-            self.metrics.seconds.labels(route).observe(time.perf_counter() - began)
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
     def _limit(self, path: str) -> int:
         return self.settings.max_upload if path == "/search/image" else self.settings.max_body
 
     def _check(self, scope: Scope) -> None:
-        """Refuse what must not come in."""
+        """Raise a `Refusal` for a request that must not reach the application."""
         headers, path = Headers(scope=scope), scope["path"]
         self._check_origin(scope["method"], headers)
         self._check_rate(scope, path)
@@ -147,7 +147,7 @@ class Gate:
             raise _too_large(self._limit(path))
 
     def _check_origin(self, method: str, headers: Headers) -> None:
-        """Refuse requests of other web pages, also those by a host name that was made to point here."""
+        """Refuse requests from other web pages, including pages whose host name was made to point here."""
         host = _host(headers.get("host", ""))
         if self.names is not None and host.lower() not in self.names and not is_loopback(host):
             message = (
@@ -155,7 +155,7 @@ class Gate:
                 "proxy, its name must be among the allowed hosts)"
             )
             raise Refusal(421, message, "host")
-        site = headers.get("sec-fetch-site", "none")  # browsers say it, other clients do not
+        site = headers.get("sec-fetch-site", "none")  # only browsers send it
         if method not in ("GET", "HEAD") and site not in ("same-origin", "none"):
             raise Refusal(403, "requests from other web pages are not served", "cross_site")
 
@@ -165,14 +165,14 @@ class Gate:
         if seconds:
             raise Refusal(
                 429,
-                f"too many {what}: this server takes {rates.rate:g} a second from one client; "
+                f"too many {what}: this server takes {rates.rate:g} per second from one client; "
                 f"try again in {math.ceil(seconds)} s",
                 "rate",
                 {"retry-after": str(math.ceil(seconds))},
             )
 
     def _bucket(self, path: str) -> tuple[RateLimiter, str]:
-        """The rate limiter of a path, and the word for what it counts."""
+        """The rate limiter for a path, and the noun for what it counts."""
         if path == "/explain":
             return self.explanations, "explanations"
         expensive = path in _EXPENSIVE or path.endswith("/alike")
@@ -189,14 +189,16 @@ class Gate:
             return
         raise Refusal(
             401,
-            'this server asks for a token: send it as "Authorization: Bearer TOKEN"',
+            'this server needs a token: send it as "Authorization: Bearer TOKEN"',
             "token",
             {"www-authenticate": "Bearer"},
         )
 
 
 def _client_key(address: str) -> str:
-    """Who counts as one client: an IPv4 address, or the /64 network an IPv6 address can pick from at will.
+    """The key that counts as one client: an IPv4 address, or the /64 network of an IPv6 address.
+
+    One IPv6 client can use every address of its network.
 
     >>> _client_key("10.0.0.7"), _client_key("2001:db8:1:2:3:4:5:6"), _client_key("testclient")
     ('10.0.0.7', '2001:db8:1:2::', 'testclient')
@@ -212,7 +214,7 @@ def _client_key(address: str) -> str:
 
 
 def same_secret(given: str, wanted: str) -> bool:
-    """Whether two secrets are equal, in a time that does not depend on how much of them agrees."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
 
 
@@ -228,7 +230,7 @@ def _host(header: str) -> str:
 
 
 def _keep_encoded_ids(scope: Scope) -> None:
-    """Route items by the path as it was sent: an id may hold a slash, which is %2F there and one segment."""
+    """Keep the ids of `/items/…` percent-encoded for routing, so that a slash inside an id does not split the path."""
     raw = scope.get("raw_path")
     if raw and scope["path"].startswith("/items/"):
         scope["path"] = raw.decode("latin-1")
@@ -243,17 +245,17 @@ def _too_large(limit: int) -> Refusal:
 
 
 def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
-    """`receive` that ends a body which grows past its limit or takes too long; afterwards it waits without end."""
+    """`receive` with limits: a body that is too large or takes too long raises a `Refusal`."""
     seen, ended, deadline = 0, False, time.monotonic() + seconds
 
     async def bounded() -> Message:
         nonlocal seen, ended
         if ended:
-            return await receive()  # only the news that the client has gone can come now
+            return await receive()  # only "the client has gone" can come now
         try:
             message = await asyncio.wait_for(receive(), max(0.0, deadline - time.monotonic()))
         except asyncio.TimeoutError:
-            raise Refusal(408, f"the request did not come in whole within {seconds:g} seconds", "slow") from None
+            raise Refusal(408, f"the request did not arrive completely within {seconds:g} seconds", "slow") from None
         seen += len(message.get("body", b""))
         ended = not message.get("more_body", False)
         if seen > limit:

@@ -1,4 +1,4 @@
-"""Pictures that come in and pictures that go out: decoded within limits, whatever their name says, and shrunk."""
+"""Uploaded pictures, decoded within limits, and pictures to send: originals and thumbnails."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from halation.serve._refusals import Refusal
 
 __all__ = ["Content", "Thumbnails", "decode", "original"]
 
-# what browsers show as it is; a file is one of these if its content says so, whatever its name
+# formats that browsers show; the content of a file decides, not its name
 _SHOWN = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
-_DECODED = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")  # JPEG finds MPO, too
-_KEPT = 16_000_000  # pixels of an upload that waits for the model, which looks at less than one million
-_SMALL = 200_000  # bytes: a file of a thumbnail's size and fewer bytes is its own thumbnail
+_DECODED = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")  # "JPEG" includes MPO
+_MAX_WAITING_PIXELS = 16_000_000  # of an upload that waits for the model, which uses less than one million
+_SMALL_FILE = 200_000  # bytes: a smaller file with a thumbnail's dimensions is its own thumbnail
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Content:
         return f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"'
 
     def response(self, request: Request, cache_control: str) -> Response:
-        """The answer that sends it, or 304 where the client has it already."""
+        """The response that sends it, or 304 if the client already has it."""
         headers = {"etag": self.etag, "cache-control": cache_control}
         if self.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -44,9 +44,10 @@ class Content:
 
 
 def decode(data: bytes, max_pixels: int) -> Image.Image:
-    """An upload as an upright RGB picture; its size is looked at before its pixels are.
+    """Decode an upload into an upright RGB picture; its size is checked before its pixels are decoded.
 
-    One of more than 16 million pixels is reduced by a whole factor, so that it waits in 48 MB and not in 150.
+    A picture of more than 16 million pixels is reduced by a whole factor, so that it takes 48 MB while it waits, not
+    150.
 
     >>> decode(b"not a picture", 100)
     Traceback (most recent call last):
@@ -62,7 +63,7 @@ def _whole(data: bytes, max_pixels: int) -> Image.Image:
     if width * height > max_pixels:
         raise Refusal(
             413,
-            f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} million: "
+            f"the picture has {width:,} × {height:,} pixels; this server takes at most {max_pixels / 1e6:g} million; "
             "make it smaller",
             "pixels",
         )
@@ -70,7 +71,7 @@ def _whole(data: bytes, max_pixels: int) -> Image.Image:
 
 
 def original(data: bytes, max_pixels: int) -> Content:
-    """A file as it is where browsers can show it, otherwise as PNG."""
+    """A file unchanged if browsers can show it, otherwise as PNG."""
     with _opened(data) as image:
         kind = image.format or ""
     if kind in _SHOWN:
@@ -81,7 +82,7 @@ def original(data: bytes, max_pixels: int) -> Content:
 
 
 class Thumbnails:
-    """Small pictures; those used last are kept in memory, at most `capacity` bytes of them."""
+    """Makes small pictures, and keeps the most recently used in memory, up to `capacity` bytes."""
 
     def __init__(self, side: int, capacity: int, max_pixels: int) -> None:
         self.side, self.capacity, self.max_pixels = side, capacity, max_pixels
@@ -90,7 +91,7 @@ class Thumbnails:
 
     def of(self, data: bytes) -> tuple[Content, bool]:
         """The thumbnail of a file's content, and whether it came from memory."""
-        key = hashlib.blake2b(data, digest_size=16).digest()  # by content: a replaced file has a new thumbnail
+        key = hashlib.blake2b(data, digest_size=16).digest()  # by content, so that a replaced file gets a new thumbnail
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -107,7 +108,7 @@ class Thumbnails:
     def _make(self, data: bytes) -> Content:
         with _opened(data) as image:
             kind = image.format or ""
-            if kind in _SHOWN and max(image.size) <= self.side and len(data) <= _SMALL:
+            if kind in _SHOWN and max(image.size) <= self.side and len(data) <= _SMALL_FILE:
                 return Content(data, _SHOWN[kind])
             image.draft("RGB", (2 * self.side, 2 * self.side))  # JPEG decodes at a fraction of its size
             if image.size[0] * image.size[1] > self.max_pixels:
@@ -129,8 +130,8 @@ def _opened(data: bytes) -> Image.Image:
 
 
 def _read(data: bytes, max_pixels: int) -> Image.Image:
-    """As every other picture is read, so that the same file finds the same here and at the prompt."""
-    from halation.data import read_picture  # here: an application over another search may need no picture
+    """Read an upload as halation reads every picture, so that a file gets the same answers here and at the prompt."""
+    from halation.data import read_picture  # not at the top: a server may never get a picture
 
     try:
         return read_picture(data, "this file", limit=max_pixels)
@@ -139,17 +140,17 @@ def _read(data: bytes, max_pixels: int) -> Image.Image:
 
 
 def _reduced(picture: Image.Image) -> Image.Image:
-    """A picture of at most `_KEPT` pixels, each the mean of a square of the old ones.
+    """A picture of at most `_MAX_WAITING_PIXELS` pixels, each the mean of a square of the old ones.
 
     >>> _reduced(Image.new("RGB", (8000, 3000))).size, _reduced(Image.new("RGB", (4000, 4000))).size
     ((4000, 1500), (4000, 4000))
     """
-    factor = math.ceil(math.sqrt(picture.width * picture.height / _KEPT))
+    factor = math.ceil(math.sqrt(picture.width * picture.height / _MAX_WAITING_PIXELS))
     return picture if factor <= 1 else picture.reduce(factor)
 
 
 def _loaded(image: Image.Image) -> Image.Image:
-    """Upright and RGB, from what is open already (and may be decoded at a fraction of its size)."""
+    """An open image as an upright RGB picture; JPEG may be decoded at a fraction of its size."""
     from halation.data import as_rgb
 
     try:

@@ -1,4 +1,4 @@
-"""Errors as a client sees them: a status and a sentence that says what was wrong and what to do."""
+"""Errors as a client sees them: a status, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Refusal(HTTPException):
 
 
 def refusal_response(refusal: Refusal, metrics: ServerMetrics) -> JSONResponse:
-    """The answer that tells a client of a refusal; counts it."""
+    """The JSON response for a refusal; also counts it."""
     metrics.refused.labels(refusal.reason).inc()
     return JSONResponse({"error": refusal.detail}, refusal.status_code, refusal.headers)
 
 
 def message_for_client(error: HalationError | OSError, folders: Iterable[Path]) -> str:
-    """What went wrong, without telling a client where things are on the server's disk.
+    """The message of an error, without the server's folders.
 
-    A path inside one of `folders` is shown from that folder's name on; of any other only the last name is left.
+    A path inside one of `folders` is shown from that folder's name on. Of any other path, only the last name is shown.
 
     >>> message_for_client(InputError("is damaged", path="/my photos/idx/a.json"), [Path("/my photos/idx")])
     'idx/a.json is damaged'
@@ -64,7 +64,7 @@ def message_for_client(error: HalationError | OSError, folders: Iterable[Path]) 
 
 
 def add_error_handlers(app: FastAPI, folders: Callable[[], list[Path]], metrics: ServerMetrics) -> None:
-    """Make every error of the application a `{"error": a sentence}`; `folders` are those a client need not know."""
+    """Answer every error of the application with `{"error": message}`; `folders` are hidden from clients."""
 
     async def on_http_error(_: Request, error: Exception) -> JSONResponse:
         if isinstance(error, Refusal):
@@ -90,14 +90,14 @@ def _as_refusal(error: HalationError, folders: list[Path]) -> Refusal:
         return Refusal(404, message_for_client(error, folders), "unknown_item")
     if isinstance(error, InputError):
         return Refusal(422, message_for_client(error, folders), "input")
-    # a vector database that has gone away, say: what it said is for the log, since nobody knows what is in it
+    # such as a vector database that is down. Its message may hold anything, so it goes to the log only
     _log.error("a request could not be served: %s", error)
     message = "the index is not available at the moment; the server's log says why. Try again later"
     return Refusal(503, message, "unavailable", {"retry-after": "5"})
 
 
 def _validation_message(error: RequestValidationError) -> str:
-    """What is wrong with a request, without repeating it.
+    """The message for an invalid request; it does not repeat the request.
 
     >>> _validation_message(RequestValidationError([{"loc": ("body", "k"), "msg": "Input should be greater than 0"}]))
     'k: input should be greater than 0'

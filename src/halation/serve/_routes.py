@@ -1,4 +1,4 @@
-"""The endpoints. Each does its work in a thread, on the index that is in use when the work begins."""
+"""The endpoints. Each does its work in a thread, with the index that is in use when the work begins."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Service:
         add("/items/{id}/alike", self.alike, "GET", 404, response_model=schemas.Answer)
         add("/about", self.about, "GET", response_model=schemas.About)
         add("/health", self.health, "GET", response_model=schemas.Health)
-        add("/health", self.health, "HEAD", include_in_schema=False)  # load balancers ask so
+        add("/health", self.health, "HEAD", include_in_schema=False)  # some load balancers use HEAD
         add("/metrics", self.metrics_text, "GET", response_class=Response, responses=_TEXT)
         add("/session", self.session, "POST", status_code=204)
         add("/reload", self.reload, "POST", 409, response_model=schemas.Reloaded)
@@ -68,7 +68,7 @@ class Service:
 
     async def search(self, query: schemas.TextQuery, request: Request) -> Response:
         """Find pictures (or captions) by words."""
-        k = self._checked(query.k)
+        k = self._check_k(query.k)
         return await self._answer("text", lambda search: search.text(query.text, k, query.want), request)
 
     async def search_image(
@@ -79,44 +79,48 @@ class Service:
         want: Annotated[schemas.Want, Form()] = "auto",
     ) -> Response:
         """Find captions of a picture, or with want=images pictures that look alike."""
-        k, name = self._checked(k), _upload_name(image)
-        async with self.upload_slots.slot(_disconnected(request)):  # before it is read: a waiting upload is on disk
+        k, name = self._check_k(k), _upload_name(image)
+        async with self.upload_slots.slot(
+            _disconnected(request)
+        ):  # before reading it: while it waits, an upload stays on disk
             data, limit = await image.read(), self.settings.max_pixels
             picture = await self.picture_pool.run(decode, data, limit, gone=_disconnected(request))
             return await self._answer("image", lambda search: search.image(picture, k, want, name), request)
 
     async def explain(self, query: schemas.ExplainQuery, request: Request) -> Response:
-        """Why a picture was found by these words: parts of the score, what mattered, where the model looked."""
-        limit, over = self.settings.max_pixels, threading.Event()
+        """Why these words found a picture: the parts of the score, what mattered, where the model looked."""
+        limit, is_over = self.settings.max_pixels, threading.Event()
 
         def work(search: Searcher) -> schemas.Explanation:
             from halation.report import explain_hit  # loads torch, which a search has loaded already
 
-            wanted = lambda: not over.is_set()  # noqa: E731
-            explanation = explain_hit(search, query.id, query.text, max_pixels=limit, is_wanted=wanted)
+            def is_wanted() -> bool:
+                return not is_over.is_set()
+
+            explanation = explain_hit(search, query.id, query.text, max_pixels=limit, is_wanted=is_wanted)
             return schemas.Explanation(**explanation.to_dict())
 
         try:
-            explanation = await self.explain_pool.run(self.index.run, work, gone=_disconnected(request))
+            explanation = await self.explain_pool.run(self.index.call, work, gone=_disconnected(request))
         finally:
-            over.set()  # answered, gone or out of time: the thread stops before it looks again
+            is_over.set()  # answered, disconnected or timed out: the thread stops before its next batch
         return _json(explanation)
 
     async def list_items(
         self, offset: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=_PAGE_SIZE)] = 24
     ) -> schemas.ItemPage:
-        """Items in the index's own order, a page at a time."""
+        """Items in the order of the index, one page at a time."""
 
         def page(search: Searcher) -> schemas.ItemPage:
             items = [item_schema(search.item(name)) for name in search.items[offset : offset + limit]]
             return schemas.ItemPage(total=len(search), items=items)
 
-        return await self.search_pool.run(self.index.run, page)
+        return await self.search_pool.run(self.index.call, page)
 
     async def item(self, id: str) -> schemas.Item:  # noqa: A002
         """One item."""
         name = _decoded_id(id)
-        return item_schema(await self.search_pool.run(self.index.run, lambda search: search.item(name)))
+        return item_schema(await self.search_pool.run(self.index.call, lambda search: search.item(name)))
 
     async def image(
         self,
@@ -127,9 +131,9 @@ class Service:
         """The picture of an item."""
         name, make = _decoded_id(id), self._thumbnail if size == "thumbnail" else self._original
         content: Content = await self.picture_pool.run(
-            self.index.run, lambda search: make(search, name), gone=_disconnected(request)
+            self.index.call, lambda search: make(search, name), gone=_disconnected(request)
         )
-        # always asked again, seldom sent again: an index may be reloaded, a file replaced
+        # browsers must ask again, because an index may be reloaded or a file replaced; mostly the answer is 304
         return content.response(request, "private, no-cache")
 
     async def alike(
@@ -139,8 +143,8 @@ class Service:
         k: Annotated[int, Query(ge=1)] = 10,
         want: schemas.Want = "auto",
     ) -> Response:
-        """What is nearest to an item: a picture's captions, or with want=images pictures that look alike."""
-        k, name = self._checked(k), _decoded_id(id)
+        """The nearest to an item: captions of a picture, or with want=images pictures that look alike."""
+        k, name = self._check_k(k), _decoded_id(id)
         return await self._answer("item", lambda search: search.like(name, k, want), request)
 
     async def about(self) -> schemas.About:
@@ -160,15 +164,15 @@ class Service:
         )
 
     async def health(self) -> schemas.Health:
-        """Whether the server answers; never asks for a token."""
+        """Whether the server answers. Needs no token."""
         return schemas.Health(items=len(self.index.current), generation=self.index.generation)
 
     async def metrics_text(self) -> Response:
-        """Counters and times, as Prometheus reads them."""
+        """Counters and times in Prometheus' text format."""
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     async def session(self, given: schemas.SessionToken, request: Request) -> Response:
-        """Exchange the token for a cookie: an <img> cannot send a header."""
+        """Exchange the token for a cookie, because an <img> cannot send a header."""
         token = self.settings.token
         if token is not None and not same_secret(given.token, token):
             raise Refusal(401, "this is not the server's token", "token", {"www-authenticate": "Bearer"})
@@ -181,7 +185,7 @@ class Service:
         return response
 
     async def reload(self) -> schemas.Reloaded:
-        """Read the index again and use the new one; searches under way end on the old one, which is then closed."""
+        """Reload the index. Searches under way finish on the old one, which is then closed."""
         if self.settings.token is None:
             raise Refusal(403, "start the server with a token to reload over HTTP, or send it SIGHUP", "reload")
         generation = await self.index.reload()
@@ -192,14 +196,14 @@ class Service:
         for pool in (self.search_pool, self.picture_pool, self.explain_pool):
             pool.close()
 
-    def _checked(self, k: int) -> int:
+    def _check_k(self, k: int) -> int:
         if k > self.settings.max_k:
             raise Refusal(422, f"k is {k}; this server gives at most {self.settings.max_k} hits", "k")
         return k
 
     async def _answer(self, kind: str, query: Callable[[Searcher], Answer], request: Request) -> Response:
-        """Run a query on the index in use, and count how long it took."""
-        answer = await self.search_pool.run(self.index.run, query, gone=_disconnected(request))
+        """Run a query on the index in use, record how long it took, and answer with JSON."""
+        answer = await self.search_pool.run(self.index.call, query, gone=_disconnected(request))
         self.metrics.encode.labels(kind).observe(answer.encode_ms / 1000)
         self.metrics.search.labels(kind).observe(answer.search_ms / 1000)
         if answer.nothing_matches:
@@ -216,22 +220,24 @@ class Service:
 
 
 def _json(model: schemas.Answer | schemas.Explanation) -> Response:
-    """JSON written here: FastAPI would check and convert a model once more, a millisecond for a full page of hits."""
+    """A JSON response. FastAPI would validate the model again, which takes a millisecond for a full page of hits."""
     return Response(model.model_dump_json(), media_type="application/json")
 
 
 def _picture_file(search: Searcher, item: str) -> bytes:
-    """The bytes of a picture's file, which the search reads from inside the indexed folders only."""
+    """The bytes of a picture's file. The search reads files in the indexed folders only."""
     if search.item(item).side != "images":
         raise Refusal(404, f"{item} is a caption; it has no picture", "no_picture")
     data = search.picture_bytes(item)
     if data is None:
-        raise Refusal(404, f"the picture of {item} is gone from the disk (or too large); embed the folder anew", "gone")
+        raise Refusal(
+            404, f"the picture of {item} is gone from the disk (or too large); embed the folder again", "gone"
+        )
     return data
 
 
 def _decoded_id(segment: str) -> str:
-    """An id from its path segment, which the gate leaves percent-encoded."""
+    """The id in a path segment, which the gate leaves percent-encoded."""
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
@@ -239,7 +245,7 @@ def _decoded_id(segment: str) -> str:
 
 
 def _upload_name(image: UploadFile) -> str:
-    """An upload's name as an answer can repeat it: the encoding of a form may allow half characters."""
+    """An upload's name, as valid Unicode and not too long."""
     return (image.filename or "picture").encode("utf-8", "replace").decode()[:_NAME_LENGTH]
 
 
@@ -269,8 +275,8 @@ _DESCRIPTIONS = {
     409: "The index was not reloaded; the old one stays in use.",
     413: "Too many bytes or pixels.",
     415: "Not a picture that can be read.",
-    421: "Asked by a name that is not this server's.",
-    422: "The request does not fit; the answer says what.",
+    421: "The host name is not one of this server's.",
+    422: "The request is not valid; the answer says why.",
     429: "Too many requests; Retry-After says when to try again.",
     503: "Too many requests are waiting; try again in a moment.",
     504: "No answer in time.",
@@ -280,7 +286,7 @@ _EVERYWHERE = (400, 401, 403, 408, 413, 421, 422, 429, 503, 504)
 
 def _error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The errors of an endpoint, for OpenAPI: those of every endpoint, and these."""
-    # one schema by reference: FastAPI would make a validator of its own for each of a hundred models
+    # by reference: otherwise FastAPI makes a validator for each of a hundred error models
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": content}

@@ -1,4 +1,4 @@
-"""A server process: uvicorn with a deadline for slow clients, a graceful end, and SIGHUP to read the index again."""
+"""The server process: uvicorn with a deadline for slow clients, a graceful shutdown, and SIGHUP to reload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from halation.serve._settings import ServeSettings
 __all__ = ["serve"]
 
 _CONNECTIONS = 2000  # open at once; beyond that uvicorn answers 503 itself
-_IDLE = 30  # seconds a connection may wait for its next request
+_IDLE = 30  # seconds that a connection may wait for its next request
 
 
 def serve(
@@ -35,13 +35,17 @@ def serve(
     ready: Callable[[str, FastAPI], None] = lambda address, app: None,
     log_level: str = "warning",
 ) -> None:
-    """Serve an index until SIGINT or SIGTERM; `ready` is called with the address once connections are taken.
+    """Serve an index until SIGINT or SIGTERM.
 
-    Requests under way are answered before the process ends (`settings.shutdown_timeout`). SIGHUP reads the index's
-    folder again and puts it in place without dropping a request.
+    search   the index's folder, or a search that is already open
+    run      the model's folder, if it has moved since the index was made
+    ready    called with the address and the application as soon as the server takes connections
+
+    Requests under way are answered before the process ends (`settings.shutdown_timeout`). SIGHUP reloads the index's
+    folder without dropping a request.
     """
     settings = settings or ServeSettings()
-    listening = _listen(settings)  # first: a port that is taken should not cost the time to open an index
+    listening = _listen(settings)  # first, so that a port in use fails before an index is opened
     with listening:
         app = create_app(search, settings=settings, run=run)
         config = uvicorn.Config(
@@ -50,7 +54,7 @@ def serve(
             ws="none",
             lifespan="on",
             log_level=log_level,
-            access_log=False,  # it would write down what people look for
+            access_log=False,  # it would record what people search for
             server_header=False,
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=list(settings.trusted_proxies),
@@ -79,20 +83,20 @@ async def _serve(
 
     with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):  # Windows; not the main thread
         loop.add_signal_handler(signal.SIGHUP, reload)
-    # uvicorn raises the signal again when all is done; a server that was asked to end and did has not failed
+    # uvicorn raises the signal again at the end; ignore it, because a server that was told to stop has not failed
     ends = (signal.SIGINT, signal.SIGTERM) if _in_main_thread() else ()
-    before = [(each, signal.signal(each, lambda *_: None)) for each in ends]
+    handlers = [(number, signal.signal(number, lambda *_: None)) for number in ends]
     announcement = loop.create_task(announce())
     try:
         await server.serve(sockets=[listening])
     finally:
         announcement.cancel()
-        for each, handler in before:
-            signal.signal(each, handler)
+        for number, handler in handlers:
+            signal.signal(number, handler)
 
 
 async def _reload(index: ServedIndex) -> None:
-    with suppress(Refusal):  # it is in the log; the old index stays
+    with suppress(Refusal):  # logged already; the old index stays
         await index.reload()
 
 
@@ -111,14 +115,14 @@ def _listen(settings: ServeSettings) -> socket.socket:
             remedy="give another address",
             argument="host",
         ) from None
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a killed server's port can be taken at once
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # reuse the port of a killed server at once
     try:
         listening.bind(address)
     except OSError as error:
         listening.close()
         raise InputError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; is another server there?",
-            remedy="Give another port, or 0 for any that is free",
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; is another server running?",
+            remedy="Give another port, or 0 for any free one",
             argument="port",
         ) from None
     return listening
@@ -130,11 +134,11 @@ def _address(listening: socket.socket) -> str:
 
 
 def _protocol(seconds: float, ending: Callable[[], bool]) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP/1.1, closing connections that are too slow to send their headers.
+    """uvicorn's HTTP/1.1 protocol, with a deadline for the headers of a request.
 
-    uvicorn has no such limit, and an application sees a request only when its headers are complete: without this, a
-    client that sends a byte a minute holds a connection for ever. And a connection that came in while the server was
-    being asked to end is closed after its answer; uvicorn tells only those it knew at that moment, and would wait.
+    uvicorn has no such deadline, and the application sees a request only when its headers are complete. So a client
+    that sends one byte per minute could hold a connection for ever. Also, a connection that opens while the server
+    shuts down is closed after its answer; uvicorn closes only those that were open before, and would wait.
     """
 
     class DeadlineProtocol(H11Protocol):

@@ -1,4 +1,4 @@
-"""What goes over the wire, as OpenAPI describes it."""
+"""The JSON of requests and answers, as OpenAPI describes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Want = Literal["auto", "images", "captions"]
 
 
 def _valid_unicode(text: str) -> str:
-    """JSON can write half of a character ("\\\\ud800"), which no answer could repeat."""
+    """Check for half a surrogate pair: JSON can write one ("\\\\ud800"), but no answer could repeat it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -27,7 +27,7 @@ def _valid_unicode(text: str) -> str:
 
 
 def _whole_number(number: object) -> object:
-    """JSON has one kind of number: 13.0 is an integer there."""
+    """Turn 13.0 into 13: JSON does not tell integers from floats."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -45,7 +45,7 @@ class TextQuery(BaseModel):
         json_schema_extra={"pattern": r"\S"},  # documented here; the search checks it, with a better message
     )
     k: Annotated[int, BeforeValidator(_whole_number)] = Field(
-        10, ge=1, strict=True, description="How many hits; an index with fewer items gives all it has."
+        10, ge=1, strict=True, description="How many hits; an index with fewer items returns all of them."
     )
     want: Want = Field("auto", description="Pictures or captions; auto: pictures where the index has any.")
 
@@ -68,7 +68,7 @@ class Item(BaseModel):
 
     id: str
     side: Literal["images", "captions"]
-    captions: list[str] = Field(description="Of a picture: what is known about it; of a caption: itself.")
+    captions: list[str] = Field(description="A picture's known captions, or the caption itself.")
     image: str | None = Field(description="Address of its picture, relative to the server's.")
     uncertainty: float | None = Field(None, description="Geometric mean of σ; null for models without one.")
 
@@ -79,7 +79,7 @@ class Hit(BaseModel):
     id: str
     score: float = Field(description="The model's similarity, bigger = closer.")
     probability: float | None = Field(
-        description="Calibrated probability of a match, 0…1; null without calibration, or below the calibrated ranks."
+        description="Calibrated match probability, 0…1; null without calibration, or below the calibrated ranks."
     )
     captions: list[str]
     image: str | None = Field(description="Address of its picture, relative to the server's.")
@@ -89,34 +89,34 @@ class Answer(BaseModel):
     """The hits of a query, best first, and how far to trust them."""
 
     query: str
-    side: Literal["images", "captions"] = Field(description="What the hits are.")
+    side: Literal["images", "captions"] = Field(description="Whether the hits are images or captions.")
     hits: list[Hit]
     nothing_matches: bool = Field(description="True: even the best hit is too far away to be called a match.")
     ambiguity: Literal["specific", "ordinary", "broad"] | None = Field(description="How much the query can mean.")
     uncertainty: float | None
     encode_ms: float
     search_ms: float
-    notes: list[str] = Field(description="What you should know: words cut off, pictures gone.")
+    notes: list[str] = Field(description="What you should know, such as words cut off or pictures gone.")
     within: int | None = Field(description="If anything matches, a match is among this many of the best hits.")
     coverage: float | None = Field(description="The share of queries that `within` holds for.")
     promise: str | None = Field(description="What `within` says, in words.")
 
 
 class ItemPage(BaseModel):
-    """A part of the index, in its own order."""
+    """A page of items, in the order of the index."""
 
     total: int
     items: list[Item]
 
 
 class About(BaseModel):
-    """What is being served, and the limits of a request."""
+    """What is served, and the limits of a request."""
 
     images: int
     captions: int
     calibrated: bool
     similarity: str
-    notes: list[str] = Field(description="What to know of all answers, such as why there are no probabilities.")
+    notes: list[str] = Field(description="What applies to all answers, such as why there are no probabilities.")
     generation: int = Field(description="Counts the reloads.")
     version: str
     max_k: int
@@ -125,7 +125,7 @@ class About(BaseModel):
 
 
 class Health(BaseModel):
-    """The server answers."""
+    """Proof that the server answers."""
 
     status: Literal["ok"] = "ok"
     items: int
@@ -153,7 +153,7 @@ class ExplainQuery(BaseModel):
 
 
 class ScorePart(BaseModel):
-    """One of the numbers a score is the sum of."""
+    """One of the numbers that add up to a score."""
 
     name: str
     value: float
@@ -176,7 +176,7 @@ class Attention(BaseModel):
     of: str = Field(description="What it looks for: mean, spread, points, …")
     heads: list[str]
     weights: list[list[float]] | list[list[list[float]]] = Field(
-        description="Of words (heads, words), of a picture (heads, rows, columns)."
+        description="Over words (heads, words), over a picture (heads, rows, columns)."
     )
 
 
@@ -188,22 +188,22 @@ class Explanation(BaseModel):
     score: float = Field(description="The sum of the parts, bigger = closer.")
     similarity: str
     parts: list[ScorePart]
-    facts: dict[str, float] = Field(description="What else is known: σ of both sides, …")
+    facts: dict[str, float] = Field(description="Other numbers, such as σ of both sides.")
     probability: float | None
     about_probability: str = Field(description="What the probability refers to, or why there is none.")
     words: list[QueryWord]
     image_influence: list[list[float]] | None = Field(
         description="(rows, columns) the score minus the score of the picture with that part in its mean colour; null "
-        "where the model cannot look at pictures. At most 8 × 8 parts: the model's cells, or several together."
+        "if the model cannot look at pictures. At most 8 × 8 parts: the model's cells, or groups of them."
     )
     image_attention: list[Attention]
     text_attention: list[Attention]
     about_image_attention: str = Field(
-        description="Why there is none: the head does not attend, does not keep it, or the picture was not looked at."
+        description="Why there is none: the head has none or does not report it, or the model did not see the picture."
     )
     about_text_attention: str = Field(description="The same for the text.")
     view: list[float] = Field(
-        description="What the model looks at: left, top, right, bottom, as shares of the picture."
+        description="The part that the model sees: left, top, right, bottom, as shares of the picture."
     )
     notes: list[str]
 

@@ -1,4 +1,4 @@
-"""The index being served, and the change to a new one while requests go on."""
+"""The index being served, and how a new one replaces it while requests go on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("halation.serve")
 
 
 class Searcher(Protocol):
-    """What a server needs of a search; `halation.search.Search` has it. Called from several threads."""
+    """The methods of a search that the server calls, from several threads; `halation.search.Search` has them."""
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer: ...
 
@@ -46,7 +46,7 @@ class Searcher(Protocol):
 
 
 class ServedIndex:
-    """The search in use. Work keeps the search it began with; an old one is closed when its last work has ended."""
+    """The search in use. Work keeps the search it began with; an old search closes after its last work."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class ServedIndex:
         self._lock = threading.Lock()
 
     def folders(self) -> list[Path]:
-        """Folders of this machine that errors may name and clients need not know."""
+        """The folders that errors may name, and that clients must not see."""
         run = self.current.about.get("run")
         return [*self._opened, *getattr(self.current, "roots", ()), *([Path(run)] if run else ())]
 
-    def run(self, work: Callable[[Searcher], T]) -> T:
-        """The result of `work(search)`, in the thread that calls; it may outlast the request it is for."""
+    def call(self, work: Callable[[Searcher], T]) -> T:
+        """The result of `work(search)`, in the calling thread; work may outlast the request it is for."""
         with self._lock:
             search, generation = self.current, self.generation
             self._users[generation] += 1
@@ -81,16 +81,14 @@ class ServedIndex:
                 _close(search)
 
     async def reload(self) -> int:
-        """Open the index again and use it; the old one stays in use where the new one cannot be opened."""
+        """Open the index again and use it; returns its number. If it cannot be opened, the old one stays in use."""
         if self._reopen is None:
-            raise Refusal(
-                409, "this server was given an open index, not a folder: there is nothing to reload", "reload"
-            )
+            raise Refusal(409, "this server was given an open search, not a folder, so it cannot reload", "reload")
         if self._reloading:
-            raise Refusal(409, "a reload is under way already; wait for it", "reload")
+            raise Refusal(409, "a reload is already under way; wait for it", "reload")
         self._reloading = True
         try:
-            # a thread of its own: opening takes seconds, and searches must not wait behind it
+            # in its own thread: opening takes seconds, and searches must not wait for it
             fresh = await asyncio.to_thread(self._reopen)
         except (HalationError, OSError) as error:
             self._metrics.reloads.labels("failed").inc()
@@ -112,17 +110,17 @@ class ServedIndex:
 
 
 def _close(search: Searcher) -> None:
-    """Let go of what an old index holds: files, connections to a database."""
-    close = getattr(search, "close", None)  # a search that holds nothing needs none
+    """Close an old search: its files and its connection to a database."""
+    close = getattr(search, "close", None)  # optional: a search may have nothing to close
     if close is not None:
         try:
             close()
-        except Exception:  # the request that happens to be the last one has done nothing wrong
+        except Exception:  # the last request to use it is not to blame
             _log.exception("an old index was not closed")
 
 
 def opener(folder: Path, run: Path | None) -> Callable[[], Searcher]:
-    """A function that opens an index's folder and loads all that answers need, so that no query waits for it."""
+    """A function that opens an index's folder and loads the model, so that the first query does not wait."""
 
     def reopen() -> Searcher:
         from halation.search import open_search

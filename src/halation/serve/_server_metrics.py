@@ -1,4 +1,4 @@
-"""What a server says about itself at /metrics, in Prometheus' text format."""
+"""The server's own metrics, served at /metrics in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class ServerMetrics:
-    """Every metric of one server, in a registry of its own: two servers in one process do not mix."""
+    """All metrics of one server, in their own registry, so that two servers in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -31,18 +31,18 @@ class ServerMetrics:
         self.refused = self._counter("halation_refused_total", "Requests refused, by reason.", "reason")
         self.encode = self._histogram("halation_encode_seconds", "Encoding a query, by its kind.", "kind")
         self.search = self._histogram("halation_search_seconds", "Searching the index for an encoded query.", "kind")
-        self.nothing = self._counter("halation_nothing_matches_total", "Answers that said that nothing matches.")
+        self.nothing = self._counter("halation_nothing_matches_total", "Answers saying that nothing matches.")
         self.reloads = self._counter("halation_reloads_total", "Reloads of the index, by how they ended.", "ended")
         self.thumbnails = self._counter(
-            "halation_thumbnails_total", "Thumbnails asked for, by where they came from.", "from"
+            "halation_thumbnails_total", "Thumbnails sent, by where they came from.", "from"
         )
 
     def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
-        """Add a number that is read when /metrics is."""
+        """Add a number that is computed whenever /metrics is read."""
         Gauge(name, help_text, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
-        """All metrics, as a scraper reads them."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def _counter(self, name: str, help_text: str, *labels: str) -> Counter:

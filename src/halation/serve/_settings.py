@@ -1,4 +1,4 @@
-"""What a server allows; values that cannot work are refused before anything is opened."""
+"""The limits of a server, checked before anything is opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 16` gives 32
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """Where to listen, whom to let in, and how much of anything one request may take.
+    """Where to listen, whom to let in, and the limits of requests.
 
     >>> ServeSettings().host
     '127.0.0.1'
@@ -33,21 +33,21 @@ class ServeSettings:
     max_k: int = 100  # hits in one answer
     max_body: int = 256 * 1024  # bytes of a request without a picture: 10,000 words are some 60 kB
     max_upload: int = 20 * 2**20  # bytes of a request with one
-    max_pixels: int = 50_000_000  # of an uploaded picture; decoded it takes three bytes a pixel
+    max_pixels: int = 50_000_000  # of an uploaded picture, three bytes each when decoded
     uploads: int = 4  # uploaded pictures in memory at once; others wait
     rate: float = 20.0  # searches per second and client, on average; 0 = no limit
-    burst: int = 60  # searches of one client at once; typing makes some
-    explain_rate: float = 0.5  # explanations per second and client, each as much work as many searches; 0 = no limit
+    burst: int = 60  # searches of one client at once; typing makes several
+    explain_rate: float = 0.5  # explanations per second and client; one costs as much as many searches; 0 = no limit
     explain_burst: int = 8  # explanations of one client at once
     workers: int = 1  # threads that encode and search (they share the cores with torch's own)
-    queue: int = 256  # searches that may wait; the next is turned away at once
+    queue: int = 256  # searches that may wait; the next is refused at once
     timeout: float = 30.0  # seconds for an answer, waiting included
-    receive_timeout: float = 20.0  # seconds for a request to come in whole
+    receive_timeout: float = 20.0  # seconds for a request to arrive completely
     shutdown_timeout: float = 15.0  # seconds that a stopping server gives to requests under way
     thumbnail: int = 512  # longest side of a thumbnail, pixels
     thumbnail_cache: int = 64 * 2**20  # bytes of thumbnails kept in memory
     trusted_proxies: tuple[str, ...] = ()  # whose X-Forwarded-For is trusted
-    allowed_hosts: tuple[str, ...] = ()  # names to answer to besides this machine's own: those of a proxy here
+    allowed_hosts: tuple[str, ...] = ()  # host names to answer to besides localhost, such as a proxy's
 
     def __post_init__(self) -> None:
         positive = (
@@ -69,7 +69,7 @@ class ServeSettings:
         for name in self.allowed_hosts:
             if not name or any(mark in name for mark in "*/:[] "):
                 raise InputError(
-                    f"allowed host {name!r} is not a host name; give one without port, as search.example.org"
+                    f"allowed host {name!r} is not a host name; give one without a port, such as search.example.org"
                 )
         if self.token is None:
             if not is_loopback(self.host):
@@ -86,7 +86,7 @@ class ServeSettings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine only.
+    """Whether an address can be reached from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("192.168.0.7"), is_loopback("")
     (True, True, False, False)

@@ -1,4 +1,4 @@
-"""Work for threads, off the event loop, with queues of limited length."""
+"""Threads that work off the event loop, with queues of limited length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ClientGone", "UploadSlots", "WorkerPool"]
 
 T = TypeVar("T")
 Gone = Callable[[], Awaitable[None]]
-"""A coroutine function that returns when the client has left."""
+"""A coroutine function that returns when the client has disconnected."""
 
 
 class ClientGone(Exception):
@@ -23,9 +23,9 @@ class ClientGone(Exception):
 
 
 class WorkerPool:
-    """Threads that work in turn; at most `queue` pieces wait, and the next is refused at once with 503.
+    """A pool of threads. At most `queue` pieces of work wait for one; the next is refused at once with 503.
 
-    A piece of work whose client has gone, or whose time is over, is acquired out of the queue if it has not begun.
+    Work that has not begun leaves the queue when its client disconnects or its time is over.
     """
 
     def __init__(self, threads: int, queue: int, timeout: float, name: str) -> None:
@@ -35,7 +35,7 @@ class WorkerPool:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"halation-{name}")
 
     async def run(self, work: Callable[..., T], *arguments: Any, gone: Gone | None = None) -> T:
-        """The result of `work(*arguments)`; `gone` tells when the client has left."""
+        """The result of `work(*arguments)`, unless the client disconnects (`gone` returns) or the time is over."""
         if self.held >= self.limit:
             raise _busy(self.held)
         return await _in_time(asyncio.wrap_future(self._submit(work, *arguments)), self.timeout, gone)
@@ -43,25 +43,25 @@ class WorkerPool:
     def _submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         with self._lock:
             self.held += 1
-        begun = self._threads.submit(work, *arguments)
-        begun.add_done_callback(self._release)  # when the thread is free again, however early the waiting ended
-        return begun
+        future = self._threads.submit(work, *arguments)
+        future.add_done_callback(self._release)  # when the thread is free again, even if nobody waits any more
+        return future
 
     def _release(self, _: Future[Any]) -> None:
         with self._lock:
             self.held -= 1
 
     def close(self) -> None:
-        """Begin nothing more; what is under way is waited for."""
+        """Begin no more work, and wait for the work under way."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
 class UploadSlots:
-    """Limits uploads in memory: `slots` are held at once, `queue` requests wait, the next is refused with 503."""
+    """Limits the uploads in memory: `slots` at once. At most `queue` requests wait; the next is refused with 503."""
 
     def __init__(self, slots: int, queue: int, timeout: float) -> None:
         self.limit, self.timeout = slots + queue, timeout
-        self.held = 0  # waiting or inside
+        self.held = 0  # waiting or in memory
         self._free = asyncio.Semaphore(slots)
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ class UploadSlots:
 
 
 async def _in_time(future: asyncio.Future[T], seconds: float, gone: Gone | None) -> T:
-    """What the future gives; it is cancelled when the client leaves first, or when its time is over."""
+    """The result of a future; it is cancelled if the client disconnects first, or when its time is over."""
     left = None if gone is None else asyncio.ensure_future(gone())
     try:
         waited: set[asyncio.Future[Any]] = {future} if left is None else {future, left}
@@ -102,7 +102,7 @@ async def _in_time(future: asyncio.Future[T], seconds: float, gone: Gone | None)
 def _busy(held: int) -> Refusal:
     return Refusal(
         503,
-        f"the server is busy: {held} requests of this kind are waiting already; try again in a moment",
+        f"the server is busy: {held} requests of this kind are already waiting; try again in a moment",
         "queue_full",
         {"retry-after": "1"},
     )

@@ -1,4 +1,4 @@
-// Galleries: one direction and one kind at a time, filtered by words, ordered by a measure. All of it is in the page.
+// Galleries: shown one at a time, filtered by words, sorted by a measure. All of them are in the page.
 
 for (const browser of document.querySelectorAll(".browser")) {
   const galleries = [...browser.querySelectorAll(".gallery")];
@@ -7,24 +7,24 @@ for (const browser of document.querySelectorAll(".browser")) {
   const order = browser.querySelector(".order");
   const count = browser.querySelector(".count");
   const names = new Map([...browser.querySelectorAll(".segments [data-way]")].map((button) => [button.dataset.way, button.textContent]));
-  const chosen = new Map(galleries.map((gallery) => [gallery, [...gallery.querySelectorAll(".card")]]));
+  const cardsOf = new Map(galleries.map((gallery) => [gallery, [...gallery.querySelectorAll(".card")]]));
 
   const show = () => {
     const wanted = wordsOf(filter.value);
-    const counts = new Map(); // direction → how many queries of this kind the filter leaves
+    const counts = new Map(); // direction → how many queries the filter leaves
     for (const gallery of galleries) {
-      const chosenNow = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
-      gallery.classList.toggle("inactive", !chosenNow);
+      const isChosen = gallery.dataset.way === choice.way && gallery.dataset.key === choice.key;
+      gallery.classList.toggle("inactive", !isChosen);
       if (gallery.dataset.key !== choice.key) continue;
       let shown = 0;
-      for (const card of chosen.get(gallery)) {
+      for (const card of cardsOf.get(gallery)) {
         card.hidden = !wanted.every((word) => joined(card.dataset.words).includes(word));
         shown += !card.hidden;
       }
-      counts.set(gallery.dataset.way, `${shown} of ${chosen.get(gallery).length}`);
-      if (!chosenNow) continue;
+      counts.set(gallery.dataset.way, `${shown} of ${cardsOf.get(gallery).length}`);
+      if (!isChosen) continue;
       const by = order.value;
-      const cards = [...chosen.get(gallery)];
+      const cards = [...cardsOf.get(gallery)];
       if (by) cards.sort((a, b) => Number(b.dataset[by] || NaN) - Number(a.dataset[by] || NaN));
       gallery.querySelector(".cards").append(...cards);
       watch(gallery);

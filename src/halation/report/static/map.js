@@ -1,4 +1,4 @@
-// The map: pictures and captions as points, their uncertainty as ellipses. Drawn on a canvas: thousands of them.
+// The map: images and captions as points, their uncertainty as ellipses. On a canvas, because there are thousands.
 
 if (byId("map-canvas")) onApproach("map", () => {
   const { map, names, captions, of, sigma, right } = read("data");
@@ -7,7 +7,7 @@ if (byId("map-canvas")) onApproach("map", () => {
   const n = map.x.length;
   const boxes = { 0: byId("map-images"), 1: byId("map-captions") };
   const clouds = byId("map-clouds");
-  const view = { scale: 1, x: 0, y: 0 }; // zoom, and the paper's corner in steps of the map
+  const view = { scale: 1, x: 0, y: 0 }; // zoom, and the centre of the view in steps of the map
   const wide = Math.max(1, ...map.x), tall = Math.max(1, ...map.y);
   const text = (k) => (map.kind[k] ? captions[map.item[k]] : names[map.item[k]]);
   const owner = (k) => (map.kind[k] ? of[map.item[k]] : map.item[k]);
@@ -15,11 +15,11 @@ if (byId("map-canvas")) onApproach("map", () => {
   for (let k = 0; k < n; k += 1) family.set(owner(k), [...(family.get(owner(k)) ?? []), k]);
   let selected = -1, faded = null, colours = null, size = [0, 0], waiting = false;
 
-  // the glow is kept until the view changes, so that pointing at things costs nothing
+  // the glow is kept until the view changes, so that pointing at items is fast
   const widest = map.shape ? map.shape[0].reduce((a, b) => Math.max(a, b), 0) : 0;
   const COARSE = 4, sky = el("canvas");
   let stale = true;
-  // so light that all clouds of a kind together would cover the paper about half
+  // so faint that all clouds of one kind together would cover about half the paper
   const density = [0, 1].map((kind) => {
     let area = 0;
     if (map.shape) for (let k = 0; k < n; k += 1) if (map.kind[k] === kind) area += 2 * Math.PI * map.shape[0][k] * map.shape[1][k];
@@ -90,17 +90,17 @@ if (byId("map-canvas")) onApproach("map", () => {
     pen.globalAlpha = 0.55;
     pen.strokeStyle = colours[2];
     pen.lineWidth = 1;
-    const own = family.get(owner(selected));
-    const hub = own.find((k) => !map.kind[k]);
-    for (const k of own) {
-      if (k === hub || hub === undefined) continue;
+    const members = family.get(owner(selected));
+    const image = members.find((k) => !map.kind[k]);
+    for (const k of members) {
+      if (k === image || image === undefined) continue;
       pen.beginPath();
-      pen.moveTo(px(hub), py(hub));
+      pen.moveTo(px(image), py(image));
       pen.lineTo(px(k), py(k));
       pen.stroke();
     }
     pen.globalAlpha = 1;
-    for (const k of own) {
+    for (const k of members) {
       if (map.shape && (!clouds || clouds.checked)) {
         pen.strokeStyle = colours[map.kind[k]];
         pen.lineWidth = k === selected ? 1.8 : 0.9;
@@ -134,7 +134,7 @@ if (byId("map-canvas")) onApproach("map", () => {
     const kind = map.kind[selected] ? "captions" : "images", item = map.item[selected];
     const facts = [sigma[kind] ? `σ ${short(sigma[kind][item])}` : null, answers(right[kind][item])].filter(Boolean);
     const query = `${map.kind[selected] ? "t2i" : "i2t"}-${item}`;
-    const caption = map.kind[selected] ? selected : family.get(owner(selected)).find((k) => map.kind[k]); // its caption, or its first
+    const caption = map.kind[selected] ? selected : family.get(owner(selected)).find((k) => map.kind[k]); // the caption itself, or the image's first
     card.replaceChildren(
       picture(owner(selected)),
       el("p", { class: "words", text: caption === undefined ? "" : `“${captions[map.item[caption]]}”` }, el("small", { text: names[owner(selected)] })),
@@ -229,13 +229,13 @@ if (byId("map-canvas")) onApproach("map", () => {
       showCard();
       redraw();
     } else if (!held && event.pointerType !== "touch") {
-      const found = at(event.offsetX, event.offsetY);
-      if (found >= 0) choose(found);
+      const nearest = at(event.offsetX, event.offsetY);
+      if (nearest >= 0) choose(nearest);
     }
   });
   canvas.addEventListener("dblclick", (event) => zoom(2, event.offsetX, event.offsetY));
   canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas) return; // the page scrolls over a map that is not in use
+    if (document.activeElement !== canvas) return; // otherwise the wheel scrolls the page
     event.preventDefault();
     zoom(event.deltaY < 0 ? 1.25 : 0.8, event.offsetX, event.offsetY);
   }, { passive: false });

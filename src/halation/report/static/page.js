@@ -1,4 +1,4 @@
-// What all parts share: the data, read when first asked for; elements made of text only; pictures, each kept once.
+// Shared by all parts: the data, parsed on first use; elements made without HTML; pictures, each stored once.
 
 const byId = (id) => document.getElementById(id);
 const kept = {};
@@ -49,11 +49,11 @@ const short = (value) => {
   return text.replace(/^-/, "−");
 };
 
-// a filter's words must all be there; an arrow keeps its sides: "text →" is a direction, and not two words of both
+// words of a filter; "image → text" stays one word, because it names a direction
 const joined = (text) => text.toLowerCase().replaceAll("->", "→").replace(/\b(image|text)\s+(?=→)/g, "$1").replace(/→\s+(?=image|text)/g, "→");
 const wordsOf = (text) => joined(text).split(/\s+/).filter(Boolean);
 const answers = (count) => `${count.toLocaleString("en")} right answer${count === 1 ? "" : "s"}`;
-const sections = new Map(); // id of a section → what makes it, when it comes near
+const sections = new Map(); // id of a section → the function that fills it when it comes near
 
 const nearby = new IntersectionObserver(
   (entries) => {
@@ -73,10 +73,10 @@ const onApproach = (id, make) => {
   nearby.observe(byId(id));
 };
 
-// a section is made at once if the keyboard enters it
+// fill a section at once if the keyboard enters it
 document.addEventListener("focusin", (event) => begin(event.target.closest("main > section")?.id));
 
-// the section a reader is in is marked in the bar
+// mark the current section in the navigation bar
 const marks = new Map([...document.querySelectorAll(".bar nav a")].map((link) => [link.hash.slice(1), link]));
 const inView = new IntersectionObserver(
   (entries) => {
@@ -95,7 +95,7 @@ document.querySelectorAll("main > section").forEach((section) => inView.observe(
 
 watch(document);
 
-// before printing, every section is made, every picture filled, and the colours are light
+// before printing: fill every section and picture, and use light colours
 let themeBefore = null;
 addEventListener("beforeprint", () => {
   themeBefore = document.documentElement.dataset.theme ?? null;

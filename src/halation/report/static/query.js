@@ -1,8 +1,8 @@
-// One query: chosen from a list, both rankings side by side, with the ranks that ASP compares.
+// One query, chosen from a list: its rankings side by side, with the ranks that ASP compares.
 
 onApproach("query", () => {
   const { queries, captions, names, of, runs, sizes, marks } = read("data");
-  const LIST = 60; // options in the list at a time; typing narrows it
+  const LIST = 60; // most options in the list; typing narrows it
   const box = byId("query-filter"), list = byId("query-list"), shown = byId("query-shown");
   const first = new Map();
   of.forEach((image, caption) => first.has(image) || first.set(image, caption));
@@ -25,9 +25,9 @@ onApproach("query", () => {
 
   const offer = () => {
     const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = queries.filter((_, k) => wanted.every((word) => words[k].includes(word)));
+    const matches = queries.filter((_, k) => wanted.every((word) => words[k].includes(word)));
     list.replaceChildren(
-      ...found.slice(0, LIST).map((query) =>
+      ...matches.slice(0, LIST).map((query) =>
         el(
           "li",
           { role: "option", id: `option-${key(query)}`, "data-key": key(query), "aria-selected": String(key(query) === current) },
@@ -36,7 +36,7 @@ onApproach("query", () => {
         ),
       ),
     );
-    byId("query-count").textContent = found.length > LIST ? `${LIST} of ${found.length} queries; type to find more` : `${found.length} queries`;
+    byId("query-count").textContent = matches.length > LIST ? `${LIST} of ${matches.length} queries; type to find more` : `${matches.length} queries`;
     activate(-1);
     watch(list);
   };

@@ -1,5 +1,5 @@
-// The glow of many Gaussians: their densities added up on a coarse grid (a glow has no edges to lose), then made a
-// picture. Added as numbers and not as colours, since thousands of faint layers of eight bits would leave stains.
+// The glow of many Gaussians: their densities are added on a coarse grid, and the grid becomes a picture. Densities are
+// added as floats: thousands of faint 8-bit layers would leave stains.
 
 const REACH = 2.4; // σ, beyond which a cloud adds nothing
 const FALL = Float32Array.from({ length: 257 }, (_, k) => Math.exp(-(REACH * REACH * k) / 512) - Math.exp(-(REACH * REACH) / 2));
@@ -22,7 +22,7 @@ const addCloud = (grid, wide, tall, x, y, a, b, turn, weight) => {
   }
 };
 
-// two grids in two colours as one picture: the more, the denser; the colour is that of what there is more of
+// two grids in two colours as one picture: opacity follows the sum, the colour mixes by share
 const paintGlow = (canvas, grids, wide, tall, colours) => {
   [canvas.width, canvas.height] = [wide, tall];
   const pen = canvas.getContext("2d", { willReadFrequently: true });
@@ -30,7 +30,7 @@ const paintGlow = (canvas, grids, wide, tall, colours) => {
   const [one, two] = colours.map((colour) => {
     pen.fillStyle = colour;
     pen.fillRect(0, 0, 1, 1);
-    return pen.getImageData(0, 0, 1, 1).data; // any notation of CSS as numbers
+    return pen.getImageData(0, 0, 1, 1).data; // any CSS colour as numbers
   });
   for (let k = 0; k < wide * tall; k += 1) {
     const total = grids[0][k] + grids[1][k];

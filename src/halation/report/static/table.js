@@ -1,4 +1,4 @@
-// The table of measures: sorted by any column, filtered by any word.
+// The table of measures: sort by any column, filter by any word.
 
 {
   const table = byId("measures-table");
@@ -21,7 +21,7 @@
 
   heads.forEach((head, column) => {
     head.querySelector("button")?.addEventListener("click", () => {
-      const words = column < 2; // names from A on, numbers from the biggest
+      const words = column < 2; // names start from A, numbers from the biggest
       const now = head.getAttribute("aria-sort");
       sortBy(column, now === "none" ? (words ? 1 : -1) : now === "ascending" ? -1 : 1);
     });

@@ -1,4 +1,4 @@
-// The server, as functions. Every failure is a Failure with words for a person and a kind for the page.
+// The server's endpoints as functions. Every error is a Failure, with a message for you and a kind for the page.
 
 import { sentence } from "./dom.js";
 
@@ -21,13 +21,13 @@ async function call(path, options = {}) {
     throw new Failure("offline", "The server does not answer.");
   }
   if (response.ok) return response;
-  let words = `The server answered ${response.status}.`;
+  let message = `The server answered ${response.status}.`;
   try {
-    words = sentence((await response.json()).error) || words;
+    message = sentence((await response.json()).error) || message;
   } catch {
-    // a proxy's page, perhaps: the number says enough
+    // not JSON, perhaps a proxy's page: the status is enough
   }
-  throw new Failure(KINDS[response.status] || "refused", words, Number(response.headers.get("retry-after")) || 1);
+  throw new Failure(KINDS[response.status] || "refused", message, Number(response.headers.get("retry-after")) || 1);
 }
 
 const post = (body) => ({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });

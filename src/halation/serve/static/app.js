@@ -1,4 +1,4 @@
-// What is asked, what is shown, and the address that says so. Answers that come too late are dropped.
+// The page's state: the current request, its answer, and the address that names it. Late answers are dropped.
 
 import * as api from "./api.js";
 import { makeDetail } from "./detail.js";
@@ -7,16 +7,16 @@ import * as incoming from "./incoming.js";
 import * as keys from "./keys.js";
 import * as view from "./view.js";
 
-const PAGE = 24; // hits at first, and with each "more"
-const CAPTIONS = 5; // of a picture that is looked for
-const PAUSE = 160; // ms without a key before a search
-const SLOW = 120; // ms before waiting is shown
+const PAGE = 24; // hits at first, and more with each "Show more"
+const CAPTIONS = 5; // shown for a picture that is the query
+const PAUSE = 160; // ms after the last key before a search
+const SLOW = 120; // ms before the page shows that it is waiting
 
 const query = $("query");
 const results = $("results");
 let about = null;
-let asked = { kind: "home" }; // or {kind: "text", text, k} or {kind: "image", file, name, like, k}
-let turn = 0; // answers of an earlier turn are not shown
+let request = { kind: "home" }; // or {kind: "text", text, k} or {kind: "image", file, name, like, k}
+let turn = 0; // answers to an earlier turn are not shown
 let stop = null;
 let pause = 0;
 let preview = "";
@@ -25,7 +25,7 @@ let retry = 0;
 const detail = makeDetail({ findAlike: (hit) => alike(hit.id), explain: api.explain });
 const isBusy = () => detail.isOpen || $("token").open;
 
-// --- asking ---
+// --- requests ---
 
 function begin() {
   turn += 1;
@@ -51,13 +51,13 @@ function begin() {
 
 async function ask() {
   const now = begin();
-  const what = asked;
+  const wanted = request;
   try {
     about = about || (await api.about());
     if (!now.mine()) return;
-    greet();
-    const find = { home: showHome, text: showText, image: showImage }[what.kind];
-    const draw = await find(what, now.signal);
+    showCounts();
+    const find = { home: showHome, text: showText, image: showImage }[wanted.kind];
+    const draw = await find(wanted, now.signal);
     if (!now.mine()) return;
     draw();
     results.classList.remove("stale");
@@ -73,42 +73,42 @@ async function showHome() {
   const size = 36;
   const offset = about.images > size ? Math.floor(Math.random() * (about.images - size)) : 0;
   const listing = await api.list(offset, size);
-  const said = listing.items.flatMap((entry) => entry.captions.slice(0, 2)).filter((words) => words.length < 60);
-  const examples = [...new Set(said)].filter((_, place) => place % 5 === 0).slice(0, 4);
+  const captions = listing.items.flatMap((entry) => entry.captions.slice(0, 2)).filter((words) => words.length < 60);
+  const examples = [...new Set(captions)].filter((_, position) => position % 5 === 0).slice(0, 4);
   return () => {
     show(...view.home(listing, examples, detail.open, (words) => go({ kind: "text", text: words, k: PAGE })));
-    if (said.length > 3) query.placeholder = said[3];
+    if (captions.length > 3) query.placeholder = captions[3];
     $("announcer").textContent = "";
   };
 }
 
-async function showText(what, signal) {
-  const answer = await api.byText(what.text, Math.min(what.k, about.max_k), signal);
+async function showText(wanted, signal) {
+  const answer = await api.byText(wanted.text, Math.min(wanted.k, about.max_k), signal);
   return () => {
-    const top = answer.nothing_matches ? view.nothing(answer, what.text) : view.summary(answer, "query", about.calibrated, facts(answer));
-    const open = (all, at) => detail.open(all, at, what.text);
+    const top = answer.nothing_matches ? view.nothing(answer, wanted.text) : view.summary(answer, "query", about.calibrated, facts(answer));
+    const open = (all, at) => detail.open(all, at, wanted.text);
     show(top, view.notes(answer), view.hits(answer, open), more(answer));
     $("announcer").textContent = view.spoken(answer, "query");
   };
 }
 
-async function showImage(what, signal) {
-  const wanted = ["captions", "images"].filter((side) => about[side] > 0);
-  const pictures = what.k + (what.like ? 1 : 0); // the nearest to a picture of the collection is itself: left out below
+async function showImage(wanted, signal) {
+  const sides = ["captions", "images"].filter((side) => about[side] > 0);
+  const pictures = wanted.k + (wanted.like ? 1 : 0); // one more: the nearest to a picture of the collection is itself, which is left out below
   const sizes = { captions: Math.min(CAPTIONS, about.max_k), images: Math.min(pictures, about.max_k) };
-  if (what.like) showAsked(`items/${encodeURIComponent(what.like)}/image`, what.name);
-  else showAsked(URL.createObjectURL(what.file), what.name);
-  if (what.file?.size > about.max_upload) {
-    const words = `${what.name} has ${megabytes(what.file.size)}; this server takes at most ${megabytes(about.max_upload)}.`;
+  if (wanted.like) showQueryPicture(`items/${encodeURIComponent(wanted.like)}/image`, wanted.name);
+  else showQueryPicture(URL.createObjectURL(wanted.file), wanted.name);
+  if (wanted.file?.size > about.max_upload) {
+    const words = `${wanted.name} has ${megabytes(wanted.file.size)}; this server takes at most ${megabytes(about.max_upload)}.`;
     throw new api.Failure("refused", words);
   }
-  const find = (side) => (what.like ? api.alike(what.like, sizes[side], side, signal) : api.byImage(what.file, sizes[side], side, signal));
-  const answers = await Promise.all(wanted.map(find));
-  for (const answer of answers) answer.hits = answer.hits.filter((hit) => hit.id !== what.like);
-  const titles = { captions: "Captions that fit it", images: "Pictures like it" };
+  const find = (side) => (wanted.like ? api.alike(wanted.like, sizes[side], side, signal) : api.byImage(wanted.file, sizes[side], side, signal));
+  const answers = await Promise.all(sides.map(find));
+  for (const answer of answers) answer.hits = answer.hits.filter((hit) => hit.id !== wanted.like);
+  const titles = { captions: "Captions that fit it", images: "Similar pictures" };
   const section = (answer) => [
     view.divider(titles[answer.side], facts(answer)),
-    answer.nothing_matches && view.nothing(answer, what.name),
+    answer.nothing_matches && view.nothing(answer, wanted.name),
     view.notes(answer),
     view.hits(answer, detail.open),
     answer.side === "images" && more(answer),
@@ -125,40 +125,40 @@ const facts = (answer) => view.facts(answer, about[answer.side]);
 const show = (...elements) => results.replaceChildren(...elements.filter(Boolean));
 
 function more(answer) {
-  if (answer.hits.length < asked.k || asked.k >= Math.min(about.max_k, about[answer.side])) return null;
+  if (answer.hits.length < request.k || request.k >= Math.min(about.max_k, about[answer.side])) return null;
   const follow = async () => {
-    const place = answer.hits.length;
-    asked = { ...asked, k: asked.k + PAGE };
+    const firstNew = answer.hits.length;
+    request = { ...request, k: request.k + PAGE };
     await ask();
-    document.querySelectorAll(".card[data-id]")[place]?.focus();
+    document.querySelectorAll(".card[data-id]")[firstNew]?.focus();
   };
   return el("button", { class: "button", type: "button", id: "more", onclick: follow }, "Show more");
 }
 
 // --- what is shown around the results ---
 
-function greet() {
+function showCounts() {
   const sides = [["images", "picture", "pictures"], ["captions", "caption", "captions"]].filter(([side]) => about[side] > 0);
-  const told = sides.map(([side, one, many], place) =>
-    el("span", { class: place ? "aside" : "" }, `${place ? ", " : ""}${count(about[side], one, many)}`),
+  const counts = sides.map(([side, one, many], position) =>
+    el("span", { class: position ? "aside" : "" }, `${position ? ", " : ""}${count(about[side], one, many)}`),
   );
-  $("collection").replaceChildren(...(told.length ? told : ["an empty index"]));
+  $("collection").replaceChildren(...(counts.length ? counts : ["an empty index"]));
 }
 
-function showAsked(source, name) {
+function showQueryPicture(source, name) {
   if (preview.startsWith("blob:")) URL.revokeObjectURL(preview);
   preview = source;
-  $("asked").hidden = !source;
-  $("asked-name").textContent = name;
-  if (source) $("asked-picture").src = source;
-  else $("asked-picture").removeAttribute("src");
+  $("query-chip").hidden = !source;
+  $("query-name").textContent = name;
+  if (source) $("query-picture").src = source;
+  else $("query-picture").removeAttribute("src");
 }
 
 function fail(error) {
   if (!(error instanceof api.Failure)) throw error;
   if (error.kind === "token") return askToken();
   const titles = { offline: "The server does not answer", busy: "The server is busy", refused: "That did not work" };
-  const words = error.kind === "offline" ? "Is it still running? This page tries again by itself." : error.message;
+  const words = error.kind === "offline" ? "Is it still running? This page keeps trying." : error.message;
   $("problem").replaceChildren(view.problem(titles[error.kind], words, error.kind === "refused" ? null : ask));
   if (error.kind === "refused") results.replaceChildren();
   results.classList.toggle("stale", error.kind !== "refused");
@@ -173,7 +173,7 @@ function fail(error) {
 // --- the address ---
 
 function go(next, { replace = false } = {}) {
-  asked = next;
+  request = next;
   const address = new URL(location.href);
   address.search = "";
   address.hash = "";
@@ -185,21 +185,21 @@ function go(next, { replace = false } = {}) {
 }
 
 function reflect() {
-  const image = asked.kind === "image";
-  if (asked.kind !== "text") query.value = "";
-  else if (query.value.trim() !== asked.text) query.value = asked.text;
-  if (!image) showAsked("", "");
+  const image = request.kind === "image";
+  if (request.kind !== "text") query.value = "";
+  else if (query.value.trim() !== request.text) query.value = request.text;
+  if (!image) showQueryPicture("", "");
   query.hidden = image;
-  $("clear").hidden = asked.kind === "home";
-  document.body.dataset.kind = asked.kind;
-  document.title = asked.kind === "text" ? `${asked.text} · halation` : image ? `${asked.name} · halation` : "halation";
+  $("clear").hidden = request.kind === "home";
+  document.body.dataset.kind = request.kind;
+  document.title = request.kind === "text" ? `${request.text} · halation` : image ? `${request.name} · halation` : "halation";
 }
 
 function readAddress() {
   const address = new URLSearchParams(location.search);
   const text = (address.get("q") || "").trim();
   const like = address.get("like");
-  asked = text ? { kind: "text", text, k: PAGE } : like ? { kind: "image", like, name: like, k: PAGE } : { kind: "home" };
+  request = text ? { kind: "text", text, k: PAGE } : like ? { kind: "image", like, name: like, k: PAGE } : { kind: "home" };
   reflect();
 }
 
@@ -208,7 +208,7 @@ function fromAddress() {
   ask();
 }
 
-// --- the token, where the server has one ---
+// --- the token, if the server needs one ---
 
 async function askToken() {
   $("token-error").textContent = "";
@@ -221,7 +221,7 @@ async function open(token) {
   ask();
 }
 
-$("token").addEventListener("cancel", (event) => event.preventDefault()); // without it there is nothing to see
+$("token").addEventListener("cancel", (event) => event.preventDefault()); // without a token there is nothing to show
 $("token-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   try {
@@ -231,28 +231,28 @@ $("token-form").addEventListener("submit", async (event) => {
   }
 });
 
-// --- hands on the page ---
+// --- mouse, keyboard and files ---
 
 const alike = (id) => go({ kind: "image", like: id, name: id, k: PAGE });
 
 function clear() {
-  if (asked.kind !== "home" || query.value) go({ kind: "home" });
+  if (request.kind !== "home" || query.value) go({ kind: "home" });
 }
 
 query.addEventListener("input", () => {
   clearTimeout(pause);
   const text = query.value.trim();
   $("clear").hidden = !query.value;
-  if (asked.kind === "text" ? text === asked.text : !text) return;
-  // the first letter makes a new entry in the history, the following ones change it
-  pause = setTimeout(() => go(text ? { kind: "text", text, k: PAGE } : { kind: "home" }, { replace: asked.kind === "text" && Boolean(text) }), PAUSE);
+  if (request.kind === "text" ? text === request.text : !text) return;
+  // the first letter adds an entry to the history, the next ones replace it
+  pause = setTimeout(() => go(text ? { kind: "text", text, k: PAGE } : { kind: "home" }, { replace: request.kind === "text" && Boolean(text) }), PAUSE);
 });
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = query.value.trim();
-  if (text && !(asked.kind === "text" && asked.text === text)) go({ kind: "text", text, k: PAGE });
+  if (text && !(request.kind === "text" && request.text === text)) go({ kind: "text", text, k: PAGE });
 });
-$("asked-picture").addEventListener("error", () => $("asked-picture").removeAttribute("src"));
+$("query-picture").addEventListener("error", () => $("query-picture").removeAttribute("src"));
 $("clear").addEventListener("click", () => {
   clear();
   query.focus();
@@ -260,16 +260,16 @@ $("clear").addEventListener("click", () => {
 addEventListener("popstate", fromAddress);
 addEventListener("online", ask);
 keys.listen({ isBusy, clear });
-incoming.listen({ isBusy, take: (file) => go({ kind: "image", file, name: file.name || "a pasted picture", k: PAGE }) });
+incoming.listen({ isBusy, take: (file) => go({ kind: "image", file, name: file.name || "pasted picture", k: PAGE }) });
 
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 if (token) {
-  history.replaceState(null, "", location.pathname + location.search); // not to be left in the address
+  history.replaceState(null, "", location.pathname + location.search); // do not leave the token in the address
   readAddress();
   open(token).catch(askToken);
 } else {
   fromAddress();
 }
-// where nothing is asked yet, the box waits for words; a phone would push its keyboard over the page
+// on the start page, focus the search box; not on phones, where the keyboard would cover the page
 const byTouchOnly = matchMedia("(hover: none) and (pointer: coarse)").matches;
-if (asked.kind === "home" && !location.hash && !byTouchOnly) query.focus({ preventScroll: true });
+if (request.kind === "home" && !location.hash && !byTouchOnly) query.focus({ preventScroll: true });

@@ -1,4 +1,4 @@
-// Elements without HTML in strings: nothing a caption says can become markup.
+// Elements made without HTML strings, so that a caption can never become markup.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -32,5 +32,5 @@ export function sentence(words) {
   return /[.!?]$/.test(whole) ? whole : `${whole}.`;
 }
 
-// captions of datasets often have a space before the stop
+// datasets' captions often have a space before the full stop
 export const tidy = (caption) => caption.replace(/\s+([.,;:!?])/g, "$1");

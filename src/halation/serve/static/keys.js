@@ -1,4 +1,4 @@
-// The keyboard: / to the search box, arrows through the results, Esc a step back.
+// Keys: / goes to the search box, arrows move through the results, Esc goes back a step.
 
 import { $ } from "./dom.js";
 
@@ -13,12 +13,12 @@ export function move(from, key) {
   if (key === "Home") return all[0];
   if (key === "End") return all[all.length - 1];
   // up and down: the nearest row in that direction, and in it the nearest centre
-  const here = from.getBoundingClientRect();
-  const centre = here.left + here.width / 2;
+  const start = from.getBoundingClientRect();
+  const centre = start.left + start.width / 2;
   const down = key === "ArrowDown";
   const beyond = all
     .map((node) => ({ node, box: node.getBoundingClientRect() }))
-    .filter(({ box }) => (down ? box.top >= here.bottom - 2 : box.bottom <= here.top + 2));
+    .filter(({ box }) => (down ? box.top >= start.bottom - 2 : box.bottom <= start.top + 2));
   if (!beyond.length) return down ? null : $("query");
   const edge = down ? Math.min(...beyond.map(({ box }) => box.top)) : Math.max(...beyond.map(({ box }) => box.bottom));
   const row = beyond.filter(({ box }) => Math.abs((down ? box.top : box.bottom) - edge) < 12);

@@ -1,12 +1,12 @@
-// What an answer looks like. Functions from data to elements; no state, no requests.
+// Turns answers into elements. No state, no requests.
 
 import { count, el, icon, sentence, tidy } from "./dom.js";
 
 const NOUNS = { images: ["picture", "pictures"], captions: ["caption", "captions"] };
 const AMBIGUITY = {
-  specific: { glow: "tight", name: "A specific", then: "few", verb: "should" },
-  ordinary: { glow: "middling", name: "An ordinary", then: "some", verb: "should" },
-  broad: { glow: "wide", name: "A broad", then: "many different", verb: "can" },
+  specific: { glow: "tight", name: "A specific", amount: "few", verb: "should" },
+  ordinary: { glow: "middling", name: "An ordinary", amount: "some", verb: "should" },
+  broad: { glow: "wide", name: "A broad", amount: "many different", verb: "can" },
 };
 
 export function percent(probability) {
@@ -27,7 +27,7 @@ export const firstCaption = (hit) => tidy(hit.captions[0] || "");
 
 function bar(probability) {
   const fill = el("span", { class: "fill" });
-  fill.style.setProperty("--share", probability); // through the object model: the policy forbids style attributes
+  fill.style.setProperty("--share", probability); // not a style attribute, which the content policy forbids
   return el("span", { class: "bar", "aria-hidden": "true" }, fill);
 }
 
@@ -40,15 +40,15 @@ export function photo(source, words, className) {
   });
   image.addEventListener("error", () => {
     frame.classList.add("gone", "loaded");
-    frame.replaceChildren(icon("gone"), el("span", {}, "This picture is gone from the disk"));
+    frame.replaceChildren(icon("gone"), el("span", {}, "This picture is no longer on the disk"));
   });
   return frame;
 }
 
 function card(hit, open) {
-  const said = firstCaption(hit);
+  const caption = firstCaption(hit);
   const shown = isKnown(hit.probability) ? percent(hit.probability) : "";
-  const name = [said || hit.id, shown && `${shown} likely to match`].filter(Boolean).join(", ");
+  const name = [caption || hit.id, shown && `${shown} likely to match`].filter(Boolean).join(", ");
   return el(
     "li",
     {},
@@ -57,7 +57,7 @@ function card(hit, open) {
       { class: "card", type: "button", "aria-label": name, "aria-haspopup": "dialog", "data-id": hit.id, onclick: open },
       photo(hit.image, "", "frame"),
       shown && el("span", { class: "chance" }, bar(hit.probability), el("span", { class: "percent" }, shown)),
-      el("span", { class: said ? "caption" : "caption nameless" }, said || hit.id),
+      el("span", { class: caption ? "caption" : "caption nameless" }, caption || hit.id),
     ),
   );
 }
@@ -67,12 +67,12 @@ function line(hit) {
   return el(
     "li",
     { class: "line" },
-    el("p", { class: "said" }, firstCaption(hit) || hit.id),
+    el("p", { class: "caption-text" }, firstCaption(hit) || hit.id),
     shown &&
       el(
         "div",
         {
-          class: "chance", role: "meter", "aria-label": "Probability that it matches", "aria-valuemin": "0",
+          class: "chance", role: "meter", "aria-label": "Match probability", "aria-valuemin": "0",
           "aria-valuemax": "100", "aria-valuenow": Math.round(100 * hit.probability), "aria-valuetext": shown,
         },
         bar(hit.probability),
@@ -83,13 +83,13 @@ function line(hit) {
 
 export function hits(answer, open) {
   if (answer.side === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit)));
-  const cards = answer.hits.map((hit, place) => card(hit, () => open(answer.hits, place)));
+  const cards = answer.hits.map((hit, position) => card(hit, () => open(answer.hits, position)));
   return el("ol", { class: answer.nothing_matches ? "grid faint" : "grid" }, cards);
 }
 
 function ambiguityWords(answer, thing) {
-  const told = AMBIGUITY[answer.ambiguity];
-  return told ? [`${told.name} ${thing}:`, `${told.then} ${NOUNS[answer.side][1]} ${told.verb} fit.`] : null;
+  const words = AMBIGUITY[answer.ambiguity];
+  return words ? [`${words.name} ${thing}:`, `${words.amount} ${NOUNS[answer.side][1]} ${words.verb} fit.`] : null;
 }
 
 function ambiguity(answer, thing) {
@@ -111,9 +111,9 @@ export function facts(answer, total) {
   return el("p", { class: "facts", title: took }, `${shown} · ${milliseconds(answer.encode_ms + answer.search_ms)}`);
 }
 
-// how much the query can mean, or why that is not known; beside it what else is to be said
+// how ambiguous the query is, or why that is not known; `beside` goes next to it
 export function summary(answer, thing, calibrated, ...beside) {
-  const why = !calibrated && el("p", { class: "ambiguity" }, "No probabilities: the model was not calibrated.");
+  const why = !calibrated && el("p", { class: "ambiguity" }, "No probabilities: the model is not calibrated.");
   const left = ambiguity(answer, thing) || why;
   return left || beside.length ? el("div", { class: "summary" }, left || el("span"), ...beside) : null;
 }
@@ -123,12 +123,12 @@ export const divider = (words, ...beside) => el("div", { class: "divider" }, el(
 const milliseconds = (time) => (time < 10 ? `${time.toFixed(1)} ms` : time < 1000 ? `${Math.round(time)} ms` : `${(time / 1000).toFixed(1)} s`);
 
 export function notes(answer) {
-  const told = [answer.promise, ...answer.notes].filter(Boolean);
-  if (!told.length) return null;
-  return el("ul", { class: "notes" }, told.map((note) => el("li", {}, sentence(note))));
+  const all = [answer.promise, ...answer.notes].filter(Boolean);
+  if (!all.length) return null;
+  return el("ul", { class: "notes" }, all.map((note) => el("li", {}, sentence(note))));
 }
 
-export function nothing(answer, asked) {
+export function nothing(answer, query) {
   const best = answer.hits[0];
   const likely = best && isKnown(best.probability) ? ` The best of them matches with a probability ${chance(best.probability)}.` : "";
   const closest = answer.side === "captions" ? "closest captions" : "closest pictures";
@@ -136,17 +136,17 @@ export function nothing(answer, asked) {
     "div",
     { class: "nothing" },
     el("span", { class: "hollow", "aria-hidden": "true" }),
-    el("h2", {}, `Nothing here matches “${asked}”.`),
+    el("h2", {}, `Nothing here matches “${query}”.`),
     el("p", {}, best ? `Below are the ${closest}, in case they help.${likely}` : "The index is empty."),
   );
 }
 
 export function home(listing, examples, open, ask) {
   const shown = listing.items.filter((entry) => entry.image);
-  const tiles = shown.map((entry, place) => {
+  const tiles = shown.map((entry, position) => {
     const button = el(
       "button",
-      { class: "tile", type: "button", "aria-label": firstCaption(entry) || entry.id, "aria-haspopup": "dialog", onclick: () => open(shown, place) },
+      { class: "tile", type: "button", "aria-label": firstCaption(entry) || entry.id, "aria-haspopup": "dialog", onclick: () => open(shown, position) },
       photo(entry.image, "", "frame"),
     );
     return el("li", {}, button);
@@ -182,7 +182,7 @@ export function skeleton() {
 
 export function spoken(answer, thing) {
   const noun = NOUNS[answer.side];
-  if (answer.nothing_matches) return `Nothing here matches. ${count(answer.hits.length, ...noun)} shown that come closest.`;
+  if (answer.nothing_matches) return `Nothing here matches. Showing the closest ${count(answer.hits.length, ...noun)}.`;
   const best = answer.hits[0];
   const likely = best && isKnown(best.probability) ? ` The best matches with a probability ${chance(best.probability)}.` : "";
   const words = ambiguityWords(answer, thing);

@@ -1,4 +1,4 @@
-// Why was this picture found? The parts of its score, the words that mattered, and the same drawn over the picture.
+// Why was this picture found? The parts of its score, and how words and regions of the picture influenced it.
 
 import { el, icon, sentence } from "./dom.js";
 
@@ -6,43 +6,43 @@ const NAMES = { mean: "Mean", spread: "Spread", points: "Points", means: "Attent
 const MOST = 4; // ways to look, besides the influence
 
 const number = (value, digits = 3) => {
-  const said = value.toFixed(digits);
-  return Number(said) === 0 ? said.replace("-", "") : said.replace("-", "−");
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 };
 
-// every way to look at an explanation: what leaving out does, then where each head looks
+// the ways to look at an explanation: the influence of each part, then where each head looks
 function views(why) {
-  const found = [{
+  const ways = [{
     name: "Influence",
     words: why.words.map((word) => word.influence),
     cells: why.image_influence,
     both: true,
-    legend: "Red speaks for the match, blue against it: what the score loses when a word is left out, or a part of the picture is painted over.",
+    legend: "How much the score falls when a word is left out, or a part of the picture is painted over. Red speaks for the match, blue against it.",
   }];
   const add = (attentions, part) => {
     for (const { of, heads, weights } of attentions) {
-      weights.forEach((values, place) => {
-        const name = [NAMES[of] || of, heads[place]].filter(Boolean).join(" ");
-        let one = found.find((other) => other.name === name);
-        if (!one) found.push((one = { name, words: null, cells: null, both: false, legend: `Where the model looks (${name.toLowerCase()}). Looking is no proof that it mattered.` }));
+      weights.forEach((values, head) => {
+        const name = [NAMES[of] || of, heads[head]].filter(Boolean).join(" ");
+        let one = ways.find((other) => other.name === name);
+        if (!one) ways.push((one = { name, words: null, cells: null, both: false, legend: `Where the model looks (${name.toLowerCase()}). Attention does not prove that it mattered.` }));
         one[part] = values;
       });
     }
   };
   add(why.image_attention, "cells");
   add(why.text_attention, "words");
-  return found.slice(0, 1 + MOST);
+  return ways.slice(0, 1 + MOST);
 }
 
-// one pixel a cell, then made large without edges
+// one pixel per cell, enlarged smoothly
 function drawn(cells, both, width, height) {
   const [rows, columns] = [cells.length, cells[0].length];
   const most = Math.max(1e-12, ...cells.flat().map(Math.abs));
   const pixels = new ImageData(columns, rows);
-  cells.flat().forEach((value, place) => {
+  cells.flat().forEach((value, cell) => {
     const share = Math.min(1, Math.abs(value) / most);
     const colour = both ? (value > 0 ? [214, 64, 31] : [33, 102, 172]) : [12, 9, 8];
-    pixels.data.set([...colour, 255 * (both ? 0.78 * share : 0.84 * (1 - share))], 4 * place);
+    pixels.data.set([...colour, 255 * (both ? 0.78 * share : 0.84 * (1 - share))], 4 * cell);
   });
   const small = document.createElement("canvas");
   [small.width, small.height] = [columns, rows];
@@ -56,14 +56,14 @@ function drawn(cells, both, width, height) {
   return canvas;
 }
 
-// a sheet over the part of the picture that the model sees, where the picture is now
+// lay a sheet over the part of the picture that the model sees; returns a function that stops following the picture
 function lay(frame, view, chosen) {
   frame.querySelector(".heat")?.remove();
   const image = frame.querySelector("img");
   frame.classList.toggle("grey", Boolean(chosen?.cells && chosen.both));
   if (!image || !chosen?.cells) return null;
   const sheet = drawn(chosen.cells, chosen.both, 480, 480);
-  const place = () => {
+  const align = () => {
     const [left, top, right, bottom] = view;
     const [wide, high] = [image.offsetWidth, image.offsetHeight];
     const set = (name, value) => sheet.style.setProperty(name, `${value}px`);
@@ -72,26 +72,26 @@ function lay(frame, view, chosen) {
     set("width", (right - left) * wide);
     set("height", (bottom - top) * high);
   };
-  place();
+  align();
   frame.append(sheet);
-  const watch = new ResizeObserver(place);
-  for (const one of [image, frame]) watch.observe(one); // the picture may keep its size and move
+  const watch = new ResizeObserver(align);
+  for (const one of [image, frame]) watch.observe(one); // the picture may move without changing its size
   return () => watch.disconnect();
 }
 
 function chips(why, chosen) {
-  const most = Math.max(1e-12, ...(chosen.words || []).map(Math.abs)); // of null it is 0
-  const chip = (word, place) => {
-    const looked = chosen.words && chosen.words[place] !== null; // otherwise nothing is known, which is not "nothing"
-    const value = looked ? chosen.words[place] : 0;
-    const said = chosen.both ? number(value) : `${Math.round(100 * value)} %`;
+  const most = Math.max(1e-12, ...(chosen.words || []).map(Math.abs)); // Math.abs(null) is 0
+  const chip = (word, position) => {
+    const looked = chosen.words && chosen.words[position] !== null; // otherwise its influence is unknown, which is not the same as none
+    const value = looked ? chosen.words[position] : 0;
+    const shown = chosen.both ? number(value) : `${Math.round(100 * value)} %`;
     const kind = !looked ? "not-looked" : chosen.both ? (value > 0 ? "for" : "against") : "look";
     const meaning = chosen.both ? (Number(value.toFixed(3)) === 0 ? "changes nothing" : value > 0 ? "speaks for it" : "speaks against it") : "of the attention";
     const node = el(
       "li",
-      { class: `chip-word ${kind}`, title: looked ? `${word.word}: ${meaning}, ${said}` : `${word.word}: was not looked at` },
+      { class: `chip-word ${kind}`, title: looked ? `${word.word}: ${meaning}, ${shown}` : `${word.word}: not measured` },
       el("span", { class: word.known ? "" : "unknown" }, word.word),
-      chosen.words && el("small", {}, looked ? said : "–"),
+      chosen.words && el("small", {}, looked ? shown : "–"),
       !word.known && el("span", { class: "visually-hidden" }, " (not known to the model)"),
     );
     node.style.setProperty("--share", Math.abs(value) / most);
@@ -118,15 +118,15 @@ function facts(why) {
   return rows.length > 0 && el("dl", {}, rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-// the panel of one picture; `close` takes the sheet off the picture again, and ends what is being asked
+// the panel of one picture; `close` removes the sheet and cancels the request under way
 export function makeWhy({ explain }) {
   const kept = new Map();
-  let loosen = null;
-  let stop = null; // what is under way: the server need not finish it for nobody
+  let unfollow = null; // stops the sheet from following the picture
+  let stop = null; // cancels the request under way, so that the server can stop
 
   const uncover = () => {
-    loosen?.();
-    loosen = null;
+    unfollow?.();
+    unfollow = null;
   };
   const close = () => {
     uncover();
@@ -140,9 +140,9 @@ export function makeWhy({ explain }) {
     const buttons = ways.map((way) => el("button", { class: "way", type: "button", "aria-pressed": "false", onclick: () => choose(way) }, way.name));
     function choose(way) {
       uncover();
-      buttons.forEach((button, place) => button.setAttribute("aria-pressed", String(ways[place] === way)));
+      buttons.forEach((button, number) => button.setAttribute("aria-pressed", String(ways[number] === way)));
       body.replaceChildren(chips(why, way), el("p", { class: "legend" }, way.legend));
-      loosen = lay(frame, why.view, way);
+      unfollow = lay(frame, why.view, way);
     }
     panel.replaceChildren(
       el("h3", {}, "Why this picture?"),
@@ -161,7 +161,7 @@ export function makeWhy({ explain }) {
       const panel = el("section", { class: "why", "aria-label": "Why this picture?" });
       const ask = async () => {
         const key = JSON.stringify([text, hit.id]);
-        panel.replaceChildren(el("p", { class: "legend", role: "status" }, "Looking again, with one part left out at a time …"));
+        panel.replaceChildren(el("p", { class: "legend", role: "status" }, "Measuring: each part is left out in turn …"));
         stop = new AbortController();
         try {
           if (!kept.has(key)) kept.set(key, await explain(text, hit.id, stop.signal));

@@ -1,4 +1,4 @@
-"""Batches loaded by threads before they are asked for."""
+"""Batches loaded by threads before they are needed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Loaded = TypeVar("Loaded")
 def load_ahead(
     batches: Iterable[tuple[Batch, Iterable[Item]]], load: Callable[[Item], Loaded], *, workers: int, ahead: int = 1
 ) -> Iterator[tuple[Batch, list[Future[Loaded]]]]:
-    """Each batch with a future of `load(item)` for each of its items, in order.
+    """Yield each batch, in order, with a future of `load(item)` for each of its items.
 
-    The items of up to `ahead` later batches are loaded on `workers` threads meanwhile; no more than these are held. A
-    batch's items are asked for when its loading begins. An error of `load` is its future's: what to do about it is the
-    caller's choice. Whoever stops early (a `break`, an error) leaves no thread behind.
+    Meanwhile, `workers` threads load the items of up to `ahead` later batches; no more are held. A batch's items are
+    listed when its loading begins. An error in `load` is raised by its future's `result()`. If you stop early (a
+    `break`, an error), no thread is left behind.
 
     >>> [(name, [future.result() for future in futures])
     ...  for name, futures in load_ahead([("a", [1, 2]), ("b", [3])], lambda x: 10 * x, workers=2)]

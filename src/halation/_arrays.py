@@ -50,7 +50,7 @@ def to_numpy(values: Array) -> npt.NDArray[Any]:
 def as_scores(scores: Array, name: str = "scores") -> FloatArray:
     """A finite (q, n) float32 or float64 matrix; float16 and small integers are widened without loss.
 
-    float32 and float64 stay where they are, whatever their strides: a transposed view is not copied.
+    float32 and float64 arrays are not copied, not even transposed views.
     """
     matrix = to_numpy(scores)
     if matrix.ndim != 2:
@@ -60,7 +60,7 @@ def as_scores(scores: Array, name: str = "scores") -> FloatArray:
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InputError(f"{name} is empty: shape {matrix.shape}")
     if matrix.dtype.kind in "iu" and matrix.itemsize == 8 and max(-int(matrix.min()), int(matrix.max())) > 1 << 53:
-        raise InputError(f"{name} holds integers beyond 2**53, which no float keeps apart; pass their ranks")
+        raise InputError(f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks")
     narrow = matrix.dtype.newbyteorder("=") in _NARROW
     matrix = matrix.astype(np.float32 if narrow else np.float64, copy=False)
     _check_finite(matrix, name)
@@ -89,21 +89,21 @@ def as_relevance(relevance: Array, shape: tuple[int, int], name: str = "relevanc
 
 
 def _check_finite(matrix: FloatArray, name: str) -> None:
-    along = matrix if matrix.strides[0] >= matrix.strides[1] else matrix.T  # in the order of memory
-    for start in range(0, along.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
-        rows = along[start : start + 256]
+    in_memory = matrix if matrix.strides[0] >= matrix.strides[1] else matrix.T  # rows are contiguous
+    for start in range(0, in_memory.shape[0], 256):  # in blocks: isfinite of 5,000 × 25,000 is another 125 MB
+        rows = in_memory[start : start + 256]
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(rows.sum()):
                 continue
         bad = np.argwhere(~np.isfinite(rows))
         if len(bad) == 0:
-            continue  # the sum alone was too big
+            continue  # only the sum overflowed
         row, column = start + int(bad[0, 0]), int(bad[0, 1])
-        if along is not matrix:
+        if in_memory is not matrix:
             row, column = column, row
         raise InputError(
             f"{name}[{row}, {column}] is {matrix[row, column]}; every score must be finite "
-            "(did the model overflow? give candidates to leave out a very low finite score)"
+            "(did the model overflow? To leave out candidates, give them a very low finite score)"
         )
 
 
@@ -114,7 +114,7 @@ def _check_shape(matrix: npt.NDArray[Any], shape: tuple[int, int], name: str) ->
 
 
 def as_indices(values: Array, below: int | None, what: str) -> npt.NDArray[np.int64]:
-    """Whole numbers in 0..below, int64; a boolean mask of that length becomes the indices it marks."""
+    """Indices from 0 up to `below` as int64; a boolean mask of length `below` becomes the indices it marks."""
     indices = to_numpy(values)
     if indices.ndim != 1:
         raise InputError(f"{what} must be a list of indices, not an array of shape {indices.shape}")
@@ -129,8 +129,8 @@ def as_indices(values: Array, below: int | None, what: str) -> npt.NDArray[np.in
     wrong = (indices < 0) | (indices > np.iinfo(np.int64).max if below is None else indices >= below)
     if wrong.any():
         position = int(np.argmax(wrong))
-        among = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
-        raise InputError(f"{what}[{position}] is {indices[position]}; {among}")
+        bounds = "it must be 0 or more and below 2⁶³" if below is None else f"there are {below}, counted from 0"
+        raise InputError(f"{what}[{position}] is {indices[position]}; {bounds}")
     return indices.astype(np.int64)
 
 

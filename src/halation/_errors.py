@@ -18,13 +18,13 @@ def _python_argument(name: str, value: object) -> str:
 class HalationError(Exception):
     """Base of every error halation raises on purpose; the command line prints it and exits with code 2.
 
-    problem   what is wrong. With a `path`, the sentence goes on after it: "is not a folder", ": no such split"
+    problem   what is wrong. With a `path`, the sentence continues after it: "is not a folder", ": no such split"
     path      the file or folder the problem is in
     remedy    what to do about it
-    argument  the argument of the function you called that mends it, and the `value` it needs, if only one will do
+    argument  the argument to pass to the function you called, and the `value` it needs, if only one will do
 
-    The parts are kept apart so that each reader gets their own form: Python shows `run=…`, the command line `--run`,
-    and the server leaves out the folders of its disk.
+    The parts are separate because each reader gets another form: Python shows `run=…`, the command line shows `--run`,
+    and the server hides the folders of its disk.
 
     >>> print(InputError("is not there", path="runs/mine", remedy="say where the run is now", argument="run"))
     runs/mine is not there; say where the run is now (run=…)
@@ -51,7 +51,7 @@ class HalationError(Exception):
         show_path: Callable[[Path], str] = str,
         show_argument: Callable[[str, object], str | None] = _python_argument,
     ) -> str:
-        """The message with its path and its argument in your own form; an argument shown as None is left out.
+        """The message, with path and argument shown by your functions; an argument shown as None is left out.
 
         >>> error = InputError("holds no images", path="/srv/idx", remedy="embed them", argument="side", value="both")
         >>> error.render(lambda path: path.name, lambda name, value: f"--{name} {value}")
@@ -77,13 +77,13 @@ class MissingExtra(HalationError, ImportError):  # type: ignore[misc]  # ImportE
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what} needs the extra "{extra}"', remedy=f'pip install "halation[{extra}]"')
-        self.args = (what, extra)  # what a copy in another process is made of
+        self.args = (what, extra)  # unpickling in another process calls the class with these
 
 
 def one_of(value: str, choices: Iterable[str], what: str, *, remedy: str | None = None) -> str:
     """Return `value` if it is one of `choices`; otherwise an error that suggests the nearest.
 
-    The error lists all choices, or gives your `remedy` instead where they are too many to read.
+    The error lists all choices, or gives your `remedy` instead if there are too many to list.
 
     >>> one_of("cidre", ["cider", "bleu4"], "metric")
     Traceback (most recent call last):

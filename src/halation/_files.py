@@ -1,4 +1,4 @@
-"""Reading without executing anything, writing without leaving half a file."""
+"""Read files without executing anything; write them whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def cache_folder() -> Path:
-    """Where files go that may be deleted at any time: `HALATION_CACHE` if set, else the user's cache folder."""
+    """The folder for files that you may delete at any time: `HALATION_CACHE`, else inside the user's cache folder."""
     chosen = os.environ.get("HALATION_CACHE")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(chosen) if chosen else home / "halation"
@@ -42,12 +42,12 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """A UTF-8 text file."""
+    """The text of a UTF-8 file."""
     return _text(_existing(path))
 
 
 def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[Any]:
-    """An array from a `.npy` file; pickled objects are refused, a half-written file is an error that says so."""
+    """The array in a `.npy` file. Pickled objects and half-written files are errors."""
     source = _existing(path)
     try:
         array = np.load(source, mmap_mode="r" if mmap else None, allow_pickle=False)
@@ -67,7 +67,7 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """A JSON document; the error names file, line and column."""
+    """The value in a JSON file; errors name file, line and column."""
     source = _existing(path)
     return parse_json(_text(source), str(source))
 
@@ -83,20 +83,20 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
 
 
 def path_below(name: str, source: str) -> str:
-    """`name`, if it is a path that stays below its folder, whoever wrote it into `source` ("captions.jsonl line 3")."""
+    """`name`, if it is a path that stays below its folder; `source` is where it was read ("captions.jsonl line 3")."""
     if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
         raise InputError(f": {name!r} leaves the dataset's folder; name files below it", path=source)
     return name
 
 
 def parse_json(text: str, source: str, line: int | None = None) -> Any:
-    """The value of a JSON text; errors name `source`, and `line` where the text is one line of a file."""
+    """The value of a JSON text; errors name `source`, and `line` if the text is one line of a file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         position = f"line {line or error.lineno} column {error.colno}"
         raise InputError(f"{position}: not valid JSON ({error.msg})", path=source) from None
-    except (RecursionError, ValueError) as error:  # brackets within brackets without end; a number of 5,000 digits
+    except (RecursionError, ValueError) as error:  # brackets nested too deeply, or a number of 5,000 digits
         reason = "lists or objects nested too deeply" if isinstance(error, RecursionError) else str(error)
         position = "" if line is None else f"line {line}"
         message = f"{position}: JSON that cannot be read ({reason}); was the file damaged?"
@@ -106,7 +106,7 @@ def parse_json(text: str, source: str, line: int | None = None) -> Any:
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """(line number, line without its end) for every non-blank line of a UTF-8 text file."""
     source = _existing(path)
-    # split on line feeds only: str.splitlines would break captions at U+2028 and the like
+    # split at line feeds only: str.splitlines would also split captions at characters such as U+2028
     for number, line in enumerate(_text(source).split("\n"), start=1):
         if line.strip():
             yield number, line.rstrip("\r")

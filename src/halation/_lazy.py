@@ -13,7 +13,7 @@ __all__ = ["lazy"]
 def lazy(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package; `names` maps each public name to the module that defines it.
 
-    A name that maps to itself (`"metrics": "halation.metrics"`) is the module.
+    A name that maps to the submodule of that name (`"metrics": "halation.metrics"`) is the module itself.
     """
 
     def get(name: str) -> Any:

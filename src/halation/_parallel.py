@@ -1,7 +1,7 @@
 """Compiled kernels over row ranges, on threads.
 
-Kernels are compiled with `nogil`, so plain threads run them side by side. That is thread-safe and fork-safe
-whatever numba threading layer is installed, and compiles faster than `parallel=True`.
+Kernels are compiled with `nogil`, so plain threads run them in parallel. This is safe with threads and forks for every
+threading layer of numba, and compiles faster than `parallel=True`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a function once, without the interpreter lock, cached on disk; its Python form stays as `.py_func`.
+    """Compile a function to run without the interpreter lock; the result is cached on disk.
 
-    numba's cache only notices changes of the function's own file, but kernels call kernels of other files, and their
-    code is compiled in. So the cache folder is named after the state of the whole package.
+    The Python function stays available as `.py_func`. numba's cache notices changes of the function's own file only,
+    but kernels also contain kernels of other files. So the cache folder is named after the state of the whole package.
     """
     with _cached_in(_kernel_folder()):
         return cast(F, numba.njit(nogil=True, cache=True)(function))
@@ -39,7 +39,7 @@ def kernel(function: F) -> F:
 
 @contextmanager
 def _cached_in(folder: Path) -> Iterator[None]:
-    """numba's cache folder for what is compiled in this block; your own setting is in force again afterwards."""
+    """Set numba's cache folder within the block, and restore your setting afterwards."""
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
@@ -51,7 +51,7 @@ def _cached_in(folder: Path) -> Iterator[None]:
 
 @functools.cache
 def _kernel_folder() -> Path:
-    """Below `NUMBA_CACHE_DIR` where it is set, else beside the package's bytecode, else in the user's cache folder."""
+    """The cache folder: in `NUMBA_CACHE_DIR` if set, else beside the package's bytecode, else in the user's cache."""
     package = Path(__file__).parent
     name = f"halation-{_package_stamp()}"
     chosen = os.environ.get("NUMBA_CACHE_DIR")
@@ -67,7 +67,7 @@ def _kernel_folder() -> Path:
 
 
 def _package_stamp() -> str:
-    """Newest change, total size and number of the package's source files, as one short text."""
+    """A short hash of the newest change, the total size and the number of the package's source files."""
     states = [path.stat() for path in Path(__file__).parent.rglob("*.py")]
     facts = max(state.st_mtime_ns for state in states), sum(state.st_size for state in states), len(states)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -75,12 +75,12 @@ def _package_stamp() -> str:
 
 def threads() -> int:
     """How many threads to use: `HALATION_THREADS` if set, else the cores this process may run on."""
-    wish = os.environ.get("HALATION_THREADS")
-    if wish is None:
+    setting = os.environ.get("HALATION_THREADS")
+    if setting is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not wish.isdecimal() or int(wish) < 1:
-        raise InputError(f"HALATION_THREADS must be a positive whole number, not {wish!r}")
-    return int(wish)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise InputError(f"HALATION_THREADS must be a positive whole number, not {setting!r}")
+    return int(setting)
 
 
 def over_rows(
@@ -104,13 +104,13 @@ def over_rows(
         done.result()
 
 
-_thread = threading.local()  # .working is set on the threads of the pools: work within work stays on its thread
+_thread = threading.local()  # .working is True on the pools' threads, so that nested work stays on its thread
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """Threads that stay: a report makes thousands of calls, and starting threads for each would take seconds."""
+    """A pool that is kept: a report makes thousands of calls, and starting threads for each would take seconds."""
     with _lock:
         if workers not in _pools:
             _pools[workers] = ThreadPoolExecutor(workers, "halation", lambda: setattr(_thread, "working", True))

@@ -1,4 +1,4 @@
-"""Progress of long work: the command line shows it, a library caller may ignore it."""
+"""Progress of long work. The command line shows it; a caller of the library may ignore it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Stable descending sort of one row of floats by its bits: least significant digit first, eleven bits at a time.
 
-A comparison sort of 25,000 scores takes about 15 comparisons per item, half of them mispredicted branches. The bits of
-a float order as an integer once the sign is taken care of, so three counting passes sort float32 (six sort float64),
-and a pass whose digit is the same everywhere is left out. Each item travels as one uint64: half of the key above, its
-column below, so that a move is one store.
+A comparison sort of 25,000 scores takes about 15 comparisons per item, half of them mispredicted branches. Once the
+sign is handled, the bits of floats sort like integers. So three counting passes sort float32 (six sort float64), and a
+pass in which all digits are equal is skipped. Each item is one uint64, half of the key above and its column below, so
+that a move is one store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def workspace(n: int) -> tuple[Words, Words, Words, Counts]:
 
 @kernel
 def sort_row(scores: FloatArray, order: npt.NDArray[np.int32], tied: BoolArray, space: Any) -> None:
-    """Columns of `scores` (n,) from the biggest score to the smallest, equal ones from left to right.
+    """Write the columns of `scores` (n,) into `order`, from the biggest score to the smallest, ties from left to right.
 
     tied[r] is True where the item at position r scores the same as the one before it; −0.0 equals 0.0. Scores are
     finite.

@@ -1,4 +1,4 @@
-"""Files and folders that are always whole: written beside, put on the disk, published by one rename.
+"""Files and folders that are always whole: written beside the target, put on the disk, published by one rename.
 
 Everything halation keeps (runs, features, embeddings, indexes, exports) is stored by this protocol:
 
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 DATA = "data-"
-"""How the names of the folders begin that `replace_version` makes."""
+"""The beginning of the names of the folders that `replace_version` makes."""
 
 _PARTIAL = ".halation-partial-"
 T = TypeVar("T")
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @contextmanager
 def publish_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not."""
+    """Yield a temporary file beside `path`. It replaces `path` if the block succeeds, and is removed if it fails."""
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f": the folder {target.parent} does not exist", path=target)
@@ -75,7 +75,7 @@ def publish_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def publish_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new folder beside `path` that takes its place when the block ends well, and is removed when it does not.
+    """Yield a new folder beside `path`. It becomes `path` if the block succeeds, and is removed if it fails.
 
     `path` must be new or an empty folder.
     """
@@ -98,7 +98,7 @@ class Version:
 
     folder   write the content here
     name     the folder's name once it is published
-    head     what the head file will say; "data" is the name
+    head     the content of the head file; its "data" will be the name
     """
 
     folder: Path
@@ -110,7 +110,7 @@ class Version:
 def replace_version(
     path: str | os.PathLike[str], head: str, *, retire: Callable[[Path], None] | None = None
 ) -> Iterator[Version]:
-    """A new version of a folder's content, which replaces the old one when the block ends well.
+    """Yield a new version of a folder's content, which replaces the old one if the block succeeds.
 
     The folder holds the head file, a JSON object, and the `data-…` folder that its key "data" names. The new data is
     on the disk before the head names it. Then the old data is removed; a process that has it open keeps it.
@@ -137,7 +137,7 @@ def replace_version(
     except BaseException:
         if not existed:
             with contextlib.suppress(OSError):
-                target.rmdir()  # unless another process has published a version there meanwhile
+                target.rmdir()  # fails if another process has published a version there meanwhile
         raise
     sweep(target)
 
@@ -157,7 +157,7 @@ def _publish_version(target: Path, head: str, version: Version) -> None:
 
 
 def current_version(path: Path, head: str) -> str | None:
-    """The name of the data folder that the head file names; None where there is none."""
+    """The name of the data folder that the head file names; None if there is none."""
     try:
         return str(json.loads((path / head).read_text(encoding="utf-8"))["data"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -165,7 +165,7 @@ def current_version(path: Path, head: str) -> str | None:
 
 
 def read_version(read_head: Callable[[], dict[str, Any]], read: Callable[[dict[str, Any]], T]) -> T:
-    """`read(read_head())`, tried again whenever another process replaced the version while it was being read."""
+    """The result of `read(read_head())`; tries again if another process replaced the version meanwhile."""
     while True:
         head = read_head()
         try:
@@ -179,8 +179,8 @@ def read_version(read_head: Callable[[], dict[str, Any]], read: Callable[[dict[s
 def exclusive(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """Let one process at a time into this block. The lock on `path` ends with the block, or with the process.
 
-    Yields False where the system or the file system has no locks. Without `wait`, a lock that is held elsewhere is a
-    BlockingIOError.
+    Yields False if the system or the file system has no locks. Without `wait`, a lock that another process holds raises
+    a BlockingIOError.
     """
     handle, locked = None, False
     if fcntl is not None:
@@ -214,7 +214,7 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _partial(parent: Path, make: Callable[[Path], None], suffix: str = "") -> Iterator[Path]:
-    """A new partial file or folder, locked within the block and removed at its end unless it was renamed."""
+    """Yield a new partial file or folder, locked within the block and removed at its end unless it was renamed."""
     with contextlib.ExitStack() as stack:
         while True:
             path = parent / f"{_PARTIAL}{uuid.uuid4().hex[:8]}{suffix}"
@@ -235,12 +235,12 @@ def _remove(path: Path) -> None:
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Put a file, or the names in a folder, on the disk."""
+    """Put a file, or the entries of a folder, on the disk (fsync)."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except PermissionError:
         if Path(path).is_dir():
-            return  # Windows opens no folders, and some folders can be written but not read
+            return  # Windows cannot open folders, and some folders are writable but not readable
         raise
     try:
         os.fsync(handle)
@@ -265,7 +265,7 @@ def sha256_of(path: Path) -> str:
 
 
 def checksums(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size and sha256 of every file below a folder, by its path below it."""
+    """Size and sha256 of every file below a folder, by its relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in files

@@ -9,7 +9,7 @@ __all__ = ["cell", "latex", "markdown", "text"]
 
 
 def cell(value: float, low: float = math.nan, high: float = math.nan, digits: int = 2) -> str:
-    """A value and, where there is one, its interval.
+    """A value with its interval, if it has one.
 
     >>> cell(77.2, 76.01, 78.33)
     '77.20 [76.01, 78.33]'
@@ -21,7 +21,7 @@ def cell(value: float, low: float = math.nan, high: float = math.nan, digits: in
 
 
 def text(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()) -> str:
-    """Columns aligned for a terminal: the first to the left, the others to the right."""
+    """A table for a terminal: the first column is aligned to the left, the others to the right."""
     header, rows = _one_line(header), [_one_line(row) for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = [
@@ -40,7 +40,7 @@ def text(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "
 def markdown(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", notes: Sequence[str] = ()
 ) -> str:
-    """GitHub's Markdown."""
+    """A table in GitHub's Markdown."""
     cells = [[value.replace("|", r"\|") for value in _one_line(row)] for row in (header, *rows)]
     lines = [" | ".join(row) for row in (cells[0], ["---", *["---:"] * (len(header) - 1)], *cells[1:])]
     table = "\n".join(f"| {line} |" for line in lines)
@@ -90,7 +90,7 @@ def latex(header: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequen
 
 
 def _one_line(values: Sequence[str]) -> list[str]:
-    """A line break in a cell would end its row, in a LaTeX comment the comment."""
+    """The values without line breaks, which would end a row of a table or a LaTeX comment."""
     return [" ".join(value.splitlines()) for value in values]
 
 

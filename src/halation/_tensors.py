@@ -59,14 +59,14 @@ def read_note(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Blocks]) -> None:
-    """Write a safetensors file without ever holding more than one piece in memory."""
+    """Write a safetensors file, holding at most one piece in memory."""
     header: dict[str, Any] = {}
     end = 0
     for name, (shape, dtype, _) in arrays.items():
         start, end = end, end + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         header[name] = {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # what follows begins at a multiple of eight
+    text += b" " * (-len(text) % 8)  # so that the data begins at a multiple of eight
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for shape, dtype, pieces in arrays.values():
@@ -79,7 +79,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Blocks]) -> None:
 
 
 def map_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a safetensors file, mapped into memory: a page is read when touched, no write reaches the file."""
+    """The arrays of a safetensors file, mapped into memory: pages are read on use, and writes never reach the file."""
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(8)
@@ -102,7 +102,7 @@ def _array(path: Path, base: int, size: int, entry: Mapping[str, Any]) -> npt.ND
     if not 0 <= start <= end <= size - base:
         raise ValueError
     if start == end:
-        return np.empty(shape, dtype)  # nothing cannot be mapped
+        return np.empty(shape, dtype)  # zero bytes cannot be mapped
     mapped: npt.NDArray[Any] = np.memmap(path, dtype, mode="c", offset=base + start, shape=shape)
     return mapped
 

@@ -39,7 +39,7 @@ class _Bounds:
 
 
 def number(default: T, *, positive: bool = False, any_sign: bool = False, below: float = math.inf) -> T:
-    """A dataclass field whose value must stay within bounds: 0 or more, unless you say otherwise.
+    """A dataclass field whose value must stay within bounds: 0 or more, unless you set others.
 
     positive   above 0
     any_sign   any finite number
@@ -71,7 +71,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def apply_setting(document: dict[str, Any], setting: str) -> None:
-    """Write `section.key=value` into a document; names need no quotes."""
+    """Apply a setting `section.key=value` to a document; text values need no quotes."""
     path, equals, value = setting.partition("=")
     if not equals:
         problem = f"the setting {setting!r} is not of the form section.key=value"
@@ -85,7 +85,7 @@ def apply_setting(document: dict[str, Any], setting: str) -> None:
 
 
 def from_toml(kind: type[T], document: Mapping[str, Any], source: str, *, skip: Iterable[str] = ()) -> T:
-    """The dataclass `kind`, filled strictly; the sections named in `skip` are left out unread.
+    """The document as a dataclass `kind`; unknown keys and wrong types are errors. Sections in `skip` are ignored.
 
     A class variable `removed_keys` names keys of earlier versions, each with what to do about it. Such a key is ignored
     if it is 0, empty or false, or if there is nothing to do; otherwise it is an InputError.
@@ -135,7 +135,7 @@ def _parsed(text: str) -> Any:
     try:
         return tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
-        return text  # a name without quotes
+        return text  # text without quotes
 
 
 def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
@@ -143,7 +143,7 @@ def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
         return float(value)
     if wanted is float and isinstance(value, str):
         try:
-            return float(value)  # 1e-3 is not a TOML float, but everybody writes it
+            return float(value)  # such as ".5", which is not a TOML float
         except ValueError:
             pass
     if type(value) is not wanted:
@@ -153,7 +153,7 @@ def _typed(value: Any, wanted: type, name: str, source: str) -> Any:
 
 
 def _suggestion(root: type, name: str) -> str:
-    """The keys and sections that were probably meant: of the same section, else of any; else what the section has."""
+    """A hint for an unknown key: the nearest keys of its section, else of any section, else all keys of its section."""
     known = list(_names(root))
     section, _, key = name.rpartition(".")
     siblings = [other for other in known if other.rpartition(".")[0] == section]
@@ -166,7 +166,7 @@ def _suggestion(root: type, name: str) -> str:
 
 
 def _nearest(key: str, names: list[str], cutoff: float = 0.6) -> list[str]:
-    """The names whose last part is `key` misspelt, shortened (dim, lr) or written out (dimension, learning_rate)."""
+    """The names whose last part resembles `key`: misspelt, shortened (dim, lr) or written out (dimension)."""
     by_key = {name: name.rpartition(".")[2] for name in reversed(names)}
     close = difflib.get_close_matches(key.lower(), set(by_key.values()), n=1, cutoff=cutoff)
     if not close:

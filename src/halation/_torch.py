@@ -1,4 +1,4 @@
-"""Shared by similarities, losses and encoders: inputs as tensors, products in full precision, bounded temporaries."""
+"""Helpers for torch code: checked inputs, products in full precision, temporaries of bounded size."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ __all__ = [
 
 T = TypeVar("T")
 Variant = Literal["paper", "released"]
-"""A method as its paper has it, or as its authors' code does."""
+"""A method as in its paper, or as in its authors' released code."""
 
-TILE = 1 << 22  # elements of the largest temporary: 16 MB in float32, small enough for allocators to use again
+TILE = 1 << 22  # elements of the largest temporary: 16 MB in float32, small enough for allocators to reuse
 
 
 def as_tensor(values: Array, name: str) -> Tensor:
-    """A tensor as it is, an array or nested list as a tensor of its type; complex numbers are refused.
+    """A tensor unchanged; an array or nested list as a tensor of the same type. Complex numbers are an error.
 
     >>> as_tensor([[1, 2]], "x")
     tensor([[1, 2]])
     """
     if isinstance(values, np.ndarray) and not values.flags.writeable:
-        values = values.copy()  # torch would warn: a tensor cannot promise not to write
+        values = values.copy()  # torch warns about read-only arrays
     try:
         tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -57,12 +57,12 @@ def as_variant(value: str) -> Variant:
 
 
 def widen(x: Tensor) -> Tensor:
-    """Half precision as float32: a distance is a small difference of large sums."""
+    """Half precision widened to float32, because a distance is a small difference of large sums."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """x yᵀ (n, m), in the type of x and y even where autocast would take half precision."""
+    """x yᵀ (n, m), in the type of x and y even under autocast."""
     with torch.autocast(x.device.type, enabled=False):
         return x @ y.T
 
@@ -70,7 +70,7 @@ def product(x: Tensor, y: Tensor) -> Tensor:
 def by_tiles(n: int, m: int, per_pair: int, part: Callable[[slice, slice], Tensor]) -> Tensor:
     """The (n, m) matrix of `part(rows, columns)` over tiles whose temporaries stay within `TILE` elements.
 
-    `per_pair` is the size of a temporary for one entry. Where a gradient is wanted, each of several tiles is computed
+    `per_pair` is the number of temporary elements per entry. With gradients and several tiles, each tile is computed
     again in the backward pass instead of being kept.
     """
     entries = max(1, TILE // max(1, per_pair))
@@ -89,13 +89,13 @@ def _slices(total: int, step: int) -> list[slice]:
 
 
 def first_derivative_only(backward: Callable[..., T]) -> Callable[..., T]:
-    """Refuse `create_graph=True`; torch's own guard lets it pass where the incoming gradient is a constant."""
+    """Make a `backward` refuse `create_graph=True`; torch's guard misses it if the incoming gradient is constant."""
 
     @functools.wraps(backward)
     def once(ctx: Any, *grads: Any) -> T:
         if torch.is_grad_enabled():
             raise InputError(
-                "this operation has a first derivative only, and its gradient was asked for with create_graph=True; "
+                "this operation has only a first derivative, but create_graph=True needs a second; "
                 "leave that loss out of the gradient penalty or Hessian, or drop create_graph"
             )
         return backward(ctx, *grads)
@@ -105,7 +105,7 @@ def first_derivative_only(backward: Callable[..., T]) -> Callable[..., T]:
 
 @contextmanager
 def evaluation_mode(network: nn.Module) -> Iterator[None]:
-    """Put the network in evaluation mode, and afterwards back as it was."""
+    """Put the network in evaluation mode within the block, and restore its mode afterwards."""
     was_training = network.training
     network.eval()
     try:

@@ -27,13 +27,13 @@ def coco_like(images: int = 5000) -> tuple[list[str], np.ndarray, str]:
 
 
 def made_up(count: int, seed: int = 0, vocabulary: int = 8000, length: float = 10.5) -> list[str]:
-    """Captions of words drawn by Zipf's law; each five in a row share a topic of twelve words, as if of one image."""
+    """Captions of words drawn by Zipf's law; every five in a row share a topic, like those of one image."""
     generator = np.random.default_rng(seed)
-    reached = np.cumsum(1 / np.arange(1, vocabulary + 1) ** 1.05)
+    cumulative = np.cumsum(1 / np.arange(1, vocabulary + 1) ** 1.05)
     sizes = np.maximum(6, generator.poisson(length, count))
     caption = np.repeat(np.arange(count), sizes)
-    common = np.searchsorted(reached, generator.random(len(caption)) * reached[-1])
-    topics = np.searchsorted(reached, generator.random((count // 5 + 1, 12)) * reached[-1])
+    common = np.searchsorted(cumulative, generator.random(len(caption)) * cumulative[-1])
+    topics = np.searchsorted(cumulative, generator.random((count // 5 + 1, 12)) * cumulative[-1])
     topical = topics[caption // 5, generator.integers(12, size=len(caption))]
     words = [f"w{k}" for k in np.where(generator.random(len(caption)) < 0.4, topical, common).tolist()]
     ends = np.cumsum(sizes).tolist()

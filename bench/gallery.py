@@ -88,6 +88,6 @@ class Mixture:
 
 
 def normals(n: int, dim: int, seed: int) -> Gaussian:
-    """Independent normals of one variance: the worst case for any index, since no two are near each other."""
+    """Independent normals of one variance: the worst case for any index, because no two are near each other."""
     generator = torch.Generator().manual_seed(seed)
     return Gaussian(torch.randn(n, dim, generator=generator), torch.full((n, dim), -5.0))

@@ -1,4 +1,4 @@
-"""The measures of the house: how large the code is, how it hangs together, what it costs to import.
+"""Measures of this repository: the size of the code, its structure, and what it costs to import.
 
     python -m bench.house                        # a Markdown table of the working tree
     python -m bench.house --against v0.1.0       # the same beside another revision
@@ -30,8 +30,8 @@ from halation import _table
 ROOT = Path(__file__).resolve().parents[1]
 _SHORT = 80  # lines
 _REPEATS = 5
-_BARE = "import sys, json, time; before = set(sys.modules); began = time.perf_counter()"
-_IMPORTED = "print(json.dumps([sorted(set(sys.modules) - before), time.perf_counter() - began]))"
+_BARE = "import sys, json, time; before = set(sys.modules); started = time.perf_counter()"
+_IMPORTED = "print(json.dumps([sorted(set(sys.modules) - before), time.perf_counter() - started]))"
 _OPEN = """
 import halation.search
 try:
@@ -121,16 +121,16 @@ def _public(package: Path) -> dict[str, str]:
 
 
 def _functions(package: Path) -> dict[str, str]:
-    found = [
+    functions = [
         (path, node)
         for path in sorted(package.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    lengths = [length(node) for _, node in found]
+    lengths = [length(node) for _, node in functions]
     middle, most = np.percentile(lengths, (50, 90))
-    # a verb's parameters are options of a command, which nobody gives by position
-    worst = max((positional(node), node.name) for path, node in found if path.parent.name != "cli")
+    # a verb's parameters are options of a command, which are never given by position
+    worst = max((positional(node), node.name) for path, node in functions if path.parent.name != "cli")
     return {
         "functions": f"{len(lengths):,}",
         "function length without docstring, p50 / p90 / max": f"{middle:.0f} / {most:.0f} / {max(lengths)}",
@@ -174,7 +174,7 @@ def _imported(root: Path, index: str) -> dict[str, str]:
 
 
 def imported_by(root: Path, code: str, first: str = "") -> tuple[list[str], float]:
-    """The modules that code imports in a fresh interpreter, and the least seconds of some repeats.
+    """The modules that code imports in a fresh interpreter, and the fewest seconds of several repeats.
 
     first   code that runs before the counting
     """
@@ -191,7 +191,7 @@ def _python(root: Path, *arguments: str, check: bool = True) -> str:
 
 
 def words(root: Path) -> int:
-    """Words of README and docs/**/*.md without code blocks; what has no letter or digit is not a word."""
+    """The number of words in README and docs/**/*.md, without code blocks; a word has a letter or a digit."""
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     texts = [re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S) for page in pages]
     return sum(len(re.findall(r"\S*\w\S*", text)) for text in texts)

@@ -1,7 +1,7 @@
-"""What correcting hubs gains on Flickr8k's test split, and what becomes of the match probabilities.
+"""How much recall hubness correction gains on Flickr8k's test split, and what it does to match probabilities.
 
-`python -m bench hubness`, on the runs of `make studies` (HALATION_RUNS: their folder; default: runs/). The bank of
-queries is the training split's, up to 10,000; the test queries are never in it.
+`python -m bench hubness` uses the runs of `make studies` (HALATION_RUNS is their folder; default: runs/). The bank of
+queries comes from the training split, up to 10,000; test queries are never in it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ TOP = 24  # hits that are calibrated
 
 
 def run() -> Iterator[Row]:
-    there = [name for name in MODELS if (RUNS / name).is_dir()] if FLICKR8K.is_dir() else []
-    if not there:
+    present = [name for name in MODELS if (RUNS / name).is_dir()] if FLICKR8K.is_dir() else []
+    if not present:
         yield Row(GROUP, "gain in recall", "not measured: no runs on Flickr8k (HALATION_RUNS: their folder)")
-    for name in there:
+    for name in present:
         yield from _rows(name, load(RUNS / name))
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is searched, who asks, and who asked before."""
+    """The items to search, the test queries, and the bank of earlier queries that corrects for hubs."""
 
     items: Gaussian
     queries: Gaussian
@@ -51,31 +51,31 @@ class Side:
 def _rows(name: str, model: Model) -> Iterator[Row]:
     test = model.open_dataset(FLICKR8K, "test")
     images, captions = model.encode_dataset(test)
-    asked_images, asked_captions = model.encode_dataset(model.open_dataset(FLICKR8K, "train"))
+    bank_images, bank_captions = model.encode_dataset(model.open_dataset(FLICKR8K, "train"))
     assert isinstance(images, Gaussian) and isinstance(captions, Gaussian)
-    assert isinstance(asked_images, Gaussian) and isinstance(asked_captions, Gaussian)
+    assert isinstance(bank_images, Gaussian) and isinstance(bank_captions, Gaussian)
     similarity = model.indexed_similarity
     sides: dict[Direction, Side] = {
-        "i2t": Side(captions, images, asked_images),
-        "t2i": Side(images, captions, asked_captions),
+        "i2t": Side(captions, images, bank_images),
+        "t2i": Side(images, captions, bank_captions),
     }
-    trust = _Trusted(model, FLICKR8K)
+    calibrated = _Calibrated(model, FLICKR8K)
     base = 0.0
     for kind in KINDS:
-        found, errors = {}, {}
+        recalls, errors = {}, {}
         for direction, side in sides.items():
             names = [str(number) for number in range(len(side.items))]
             index = Index(names, side.items, similarity, "exact", hubness=kind, queries=side.bank)
             ranking = index.search(side.queries, len(index))
             scores = np.empty_like(ranking.scores)
             np.put_along_axis(scores, ranking.rows, ranking.scores, axis=1)
-            as_given = scores if direction == "i2t" else scores.T
-            measured = evaluate(as_given, test.truth, METRICS, resamples=0)
-            found[direction] = measured.i2t if direction == "i2t" else measured.t2i
-            errors[direction] = trust.ece(direction, ranking.rows)
-        total = sum(found[direction][metric] for direction in found for metric in METRICS)
+            by_image = scores if direction == "i2t" else scores.T  # (images, captions)
+            measured = evaluate(by_image, test.truth, METRICS, resamples=0)
+            recalls[direction] = measured.i2t if direction == "i2t" else measured.t2i
+            errors[direction] = calibrated.ece(direction, ranking.rows)
+        total = sum(recalls[direction][metric] for direction in recalls for metric in METRICS)
         base = base or total
-        shown = ", ".join(f"{metric} {found['i2t'][metric]:.1f}/{found['t2i'][metric]:.1f}" for metric in METRICS)
+        shown = ", ".join(f"{metric} {recalls['i2t'][metric]:.1f}/{recalls['t2i'][metric]:.1f}" for metric in METRICS)
         yield Row(
             GROUP,
             f"{name}, {(kind or 'no correction').replace('_', '-')}: i2t/t2i",
@@ -85,8 +85,8 @@ def _rows(name: str, model: Model) -> Iterator[Row]:
         )
 
 
-class _Trusted:
-    """Probabilities fitted on dev's scores as they are, asked of the first hits in any order on test."""
+class _Calibrated:
+    """Match probabilities fitted on dev's uncorrected scores, measured on the first test hits in any order."""
 
     def __init__(self, model: Model, folder: Path) -> None:
         judgements = []
@@ -97,17 +97,20 @@ class _Trusted:
         self._calibrators = {direction: fit_calibrator(judged, top=TOP).calibrator for direction, judged in dev.items()}
 
     def ece(self, direction: Direction, order: np.ndarray) -> float:
-        """Over each query with its gallery and with all that matches or may match taken out, as in the fit."""
+        """The ECE of the first hits in this order (q, n).
+
+        As in the fit, each query counts twice: with all items, and without all that matches or may match.
+        """
         judged: JudgedScores = self._test[direction]
-        said, was = [], []
+        predicted, observed = [], []
         for scores in (judged.scores, judged.without_matches):
-            own = np.take_along_axis(scores, order, axis=1)  # (q, n) in the order of the hits
+            ordered = np.take_along_axis(scores, order, axis=1)  # (q, n), the first hit first
             matches = np.take_along_axis(judged.matches, order, axis=1)
-            place = np.argsort(~np.isfinite(own), axis=1, kind="stable")[:, :TOP]  # the first that are there
-            best = own.max(axis=1, keepdims=True)
-            first = np.concatenate([np.take_along_axis(own, place, axis=1), best], axis=1)
+            top = np.argsort(~np.isfinite(ordered), axis=1, kind="stable")[:, :TOP]  # the first that were not taken out
+            best = ordered.max(axis=1, keepdims=True)
+            first = np.concatenate([np.take_along_axis(ordered, top, axis=1), best], axis=1)
             p = self._calibrators[direction].probability(first, judged.gallery)[:, :-1]
-            there = np.isfinite(first[:, :-1])
-            said.append(p[there])
-            was.append((np.take_along_axis(matches, place, axis=1) & (scores is judged.scores))[there])
-        return ece(np.concatenate(said), np.concatenate(was))
+            present = np.isfinite(first[:, :-1])
+            predicted.append(p[present])
+            observed.append((np.take_along_axis(matches, top, axis=1) & (scores is judged.scores))[present])
+        return ece(np.concatenate(predicted), np.concatenate(observed))

@@ -1,8 +1,8 @@
 """The import graph of a package, read from its source: chains, cycles and imports of other rooms' private modules.
 
-A module imports another where it says so at module level, or, if you ask for that, inside a function too. A name that a
-package's `__init__` offers lazily counts as an import of the module that defines it, since that module is loaded as
-soon as the name is used. Imports for type checkers alone count only in `private_imports`.
+Imports at module level count; imports inside functions count if you want them. A name that a package's `__init__`
+offers lazily counts as an import of the module that defines it, because using the name loads that module. Imports for
+type checkers count only in `private_imports`.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str | None]]:
 
 
 def _statements(tree: ast.AST, inside_functions: bool) -> Iterator[ast.AST]:
-    """The statements that run when a module is imported, and those of its functions if asked for."""
+    """The statements that run when a module is imported, and those inside functions if `inside_functions`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and not inside_functions:
             continue

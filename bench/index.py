@@ -1,4 +1,4 @@
-"""Recall, latency, build time, load time and growth of an index; Milvus."""
+"""Recall, latency, build time, load time and growth of an index, and the same for Milvus."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bench.measuring import machine
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement; `ratio` is theirs / ours (bigger is better), `bar` the least we accept."""
+    """One measurement; `ratio` is theirs / ours (bigger is better), `bar` the smallest that we accept."""
 
     group: str
     what: str

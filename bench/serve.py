@@ -37,7 +37,7 @@ OVERHEAD_MS, GROWTH_MB = 5.0, 32.0
 
 @dataclass
 class Load:
-    """Seconds that clients waited for each answer, and the milliseconds the server reports for it."""
+    """The seconds that clients waited for each answer, and the milliseconds that the server reports for it."""
 
     times: list[float] = field(default_factory=list)
     encode: list[float] = field(default_factory=list)
@@ -101,12 +101,12 @@ def _overhead(index: Path, address: str, queries: list[str]) -> Iterator[Row]:
         url = urlparse(address)
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         for query in (queries * 2)[:600]:
-            began = time.perf_counter()
+            started = time.perf_counter()
             search.text(query, K)
-            theirs.append(time.perf_counter() - began)
-            began = time.perf_counter()
+            theirs.append(time.perf_counter() - started)
+            started = time.perf_counter()
             await _ask(reader, writer, query, Load())
-            mine.append(time.perf_counter() - began)
+            mine.append(time.perf_counter() - started)
         writer.close()
 
     asyncio.run(turns())
@@ -153,9 +153,9 @@ def _restart(index: Path, address: str, queries: list[str], process: subprocess.
     before = [_answer(address, query) for query in queries[:20]]
     process.send_signal(signal.SIGKILL)
     process.wait()
-    began = time.perf_counter()
+    started = time.perf_counter()
     again, _ = start(index, urlparse(address).port or 0)
-    taken = time.perf_counter() - began
+    taken = time.perf_counter() - started
     try:
         same = [_answer(address, query) for query in queries[:20]] == before
     finally:
@@ -174,13 +174,13 @@ async def _crowd(
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         turn = number
         while time.perf_counter() < end:
-            began = time.perf_counter()
+            started = time.perf_counter()
             try:
                 await _ask(reader, writer, queries[turn % len(queries)], load)
             except (OSError, EOFError, ValueError, RuntimeError) as error:
                 load.errors.append(f"{type(error).__name__}: {error}")
                 return
-            load.times.append(time.perf_counter() - began)
+            load.times.append(time.perf_counter() - started)
             turn += clients
         writer.close()
 

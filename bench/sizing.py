@@ -40,11 +40,11 @@ def main() -> None:
     path = ROOT / "docs" / "sizing.json"
     sizes: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     sizes |= {"machine": machine(), "dim": DIM}
-    given = [word for word in sys.argv[1:] if word != "--quick"]
-    quick = len(given) < len(sys.argv) - 1
-    if unknown := set(given) - set(PARTS):
+    wanted = [word for word in sys.argv[1:] if word != "--quick"]
+    quick = len(wanted) < len(sys.argv) - 1
+    if unknown := set(wanted) - set(PARTS):
         sys.exit(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
-    for part in given or PARTS:
+    for part in wanted or PARTS:
         sizes[part] = PARTS[part](quick, sizes.get(part))
         write_text(path, json.dumps(sizes, indent=1) + "\n")
     print("wrote docs/sizing.json; now: python docs/tables.py")
@@ -55,8 +55,8 @@ def _rate(work: Callable[[], Any], items: int, quick: bool) -> float:
     seconds, repeats = (0.0, 1) if quick else (1.5, 3)
     work()
     taken: list[float] = []
-    began = time.process_time()
-    while time.process_time() - began < seconds or len(taken) < repeats:
+    started = time.process_time()
+    while time.process_time() - started < seconds or len(taken) < repeats:
         start = time.process_time()
         work()
         taken.append(time.process_time() - start)

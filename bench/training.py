@@ -109,7 +109,7 @@ def _shares(folder: Path) -> Iterator[Row]:
     for number in range(STEPS + 5):
         if number == 5:  # kernels are compiled, memory is warm
             timed.spent.clear()
-            began = time.perf_counter()
+            started = time.perf_counter()
         start = time.perf_counter()
         batch, items = next(batches)
         loading = time.perf_counter() - start
@@ -127,7 +127,7 @@ def _shares(folder: Path) -> Iterator[Row]:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         assert daa.isfinite()
-    whole = time.perf_counter() - began
+    whole = time.perf_counter() - started
     for name, bar in (("caption relevance", 5), ("DAA", 25), ("data loading", 10)):
         share = 100 * timed.spent[name] / whole
         each = 1e3 * timed.spent[name] / STEPS

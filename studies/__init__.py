@@ -1,4 +1,4 @@
-"""The questions behind the metrics, answered on real annotations: each study returns a result to print and write."""
+"""Studies: each answers a question behind the metrics on real annotations, with a result to print and write."""
 
 from __future__ import annotations
 

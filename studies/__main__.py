@@ -35,7 +35,7 @@ def positives(
     data: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions, categories and CxC ground truth.")],
     out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plot (PNG).")] = Path(),
 ) -> None:
-    """How many unannotated matches does each relevance find, at what price in false ones?"""
+    """How many unannotated matches does each relevance find, and how many pairs must it call positive for them?"""
     from studies import positives as run_study
 
     _run(out, lambda progress: run_study(data, progress=progress))
@@ -62,7 +62,7 @@ def daa(
     quick: Annotated[bool, typer.Option(help="One seed and three models: about twenty minutes.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Only runs whose name contains this; repeatable.")] = None,
     at_once: Annotated[
-        int | None, typer.Option(min=1, help="Runs side by side; by default one per core, at most four.")
+        int | None, typer.Option(min=1, help="Runs in parallel; by default one per core, at most four.")
     ] = None,
 ) -> None:
     """Does training the semantic ranking help? Trains every model with and without DAA; resumable."""
@@ -85,9 +85,9 @@ def trust(
     data: Annotated[Path | None, typer.Option(help="A Flickr8k folder.")] = None,
     run: Annotated[Path | None, typer.Option(help="A run trained on it.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plots (PNG).")] = Path(),
-    splits: Annotated[int, typer.Option(help="Image-level splits of the conformal sets.")] = 100,
+    splits: Annotated[int, typer.Option(help="How many random splits of the images to test conformal sets on.")] = 100,
 ) -> None:
-    """Are probabilities calibrated, is "nothing matches" right, do conformal sets keep their promise?"""
+    """Are probabilities calibrated? Is "nothing matches" right? Do conformal sets keep their promise?"""
     from studies import trust as run_study
 
     _run(
@@ -100,7 +100,7 @@ def trust(
 def pages(
     out: Annotated[Path, typer.Option(help="Folder with results/ and studies/, and for the pages.")] = Path("docs"),
 ) -> None:
-    """Write the pages of the studies again from the numbers that are there. Runs nothing."""
+    """Write the pages of the studies again from their stored numbers, without running anything."""
     from studies.daa import collect
     from studies.humans import HumansStudy
     from studies.positives import PositivesStudy
@@ -112,7 +112,7 @@ def pages(
         if numbers.is_file():
             texts[numbers.with_suffix(".md")] = study.read(numbers).to_markdown()
     if not texts:
-        raise InputError(f"{out} has no numbers of a study: no results/ and no studies/*.json")
+        raise InputError("has no stored numbers of a study: no results/ and no studies/*.json", path=out)
     for path, text in texts.items():
         write_text(path, text)
         print(f"wrote {path}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A sentence encoder with a memory, since a study encodes the same captions again and again."""
+"""A sentence encoder that caches: a study encodes the same captions again and again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RememberingEncoder"]
 
 
 class RememberingEncoder:
-    """MiniLM, loaded with the first sentence. Each distinct sentence is encoded once."""
+    """MiniLM, loaded on first use. Each distinct sentence is encoded once."""
 
     name = MiniLM.name
 

@@ -32,14 +32,14 @@ from studies.agreement import together, within
 __all__ = ["Job", "Log", "digest", "finished", "ignore", "run_at_once", "run_job"]
 
 Log = Callable[[str], None]
-"""Takes a line that says how a study goes on."""
+"""Called with a line about the progress of a study."""
 
 RELEVANCES = ("tfidf", "cider", "bleu4", "rouge-l", "mean")
 METRICS = ("R@1", "R@5", "R@10", "R-P", *(f"ASP({name})" for name in RELEVANCES))
 
 
 def ignore(line: str) -> None:
-    """The log of a caller who does not want one."""
+    """Ignore a line of the log; the default."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def run_job(
     done = finished(job, results)
     if done is not None:
         return done
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     folder, recipe = runs / job.name, job.read()
     started = (folder / "config.toml").exists() and read_recipe(folder / "config.toml") == recipe
     if folder.exists() and not started:  # from an earlier recipe, finished or not
@@ -94,7 +94,7 @@ def run_job(
         "dev": best_dev(folder),
         "test": measured(model, data),
     }
-    result["measuring_seconds"] = round(time.perf_counter() - began - seconds, 1)
+    result["measuring_seconds"] = round(time.perf_counter() - started_at - seconds, 1)
     write_text(results / f"{job.name}.json", json.dumps(result) + "\n")
     return result
 
@@ -109,11 +109,9 @@ def run_at_once(
     progress: Progress = silent,
     log: Log = ignore,
 ) -> None:
-    """Run every job, `at_once` of them side by side. The first error ends the rest once the running jobs have ended."""
+    """Run every job, `at_once` of them in parallel. After an error, no new job starts and the running ones finish."""
     share = max(1, threads() // at_once)
-    spawn = multiprocessing.get_context(
-        "spawn"
-    )  # a forked child would wait for torch's threads, which it does not have
+    spawn = multiprocessing.get_context("spawn")  # a forked child would wait for torch's threads, which it lacks
     with ProcessPoolExecutor(at_once, spawn, _with_threads, (share,)) as pool:
         running = {pool.submit(run_job, job, data, results, runs): job for job in jobs}
         try:
@@ -165,7 +163,7 @@ def best_dev(folder: Path) -> dict[str, float]:
 
 
 def measured(model: Model, data: Path) -> dict[str, Any]:
-    """Every number of the tables, on the test split."""
+    """All numbers of the tables, measured on the test split."""
     dataset = model.open_dataset(data, "test")
     images, captions = model.encode_dataset(dataset)
     scores: FloatArray = model.network.all_scores(images, captions).numpy()

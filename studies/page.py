@@ -1,4 +1,4 @@
-"""What the pages of all studies are made of: tables with a title and a note, and paragraphs."""
+"""The parts of every study's page: tables with a title and a note, and paragraphs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Table(NamedTuple):
 
 
 def paragraph(text: str) -> str:
-    """The text in lines that fit into an editor."""
+    """The text, wrapped to fit an editor."""
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

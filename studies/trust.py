@@ -39,7 +39,7 @@ Folder = str | os.PathLike[str]
 
 @dataclass(eq=False)
 class TrustStudy:
-    """The measures of each run and direction."""
+    """The measures of each run in each direction."""
 
     measured: list[Measured]
     caught: dict[str, float]  # share of the pairs experts confirmed that each relevance calls near
@@ -91,7 +91,7 @@ def trust(
 ) -> TrustStudy:
     """Measure a run on scenes, a run on Flickr8k, or both.
 
-    relevances   where annotations are not complete, images near a caption by these are taken out beside its own
+    relevances   if annotations are incomplete, images near a caption by these are taken out with its own
     """
     worlds = (("scenes", scenes, scenes_run), ("Flickr8k", data, run))
     given = [(name, folder, path) for name, folder, path in worlds if folder is not None and path is not None]
@@ -168,7 +168,7 @@ def _with_near(
 
 
 def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -> JudgedScores:
-    """The test captions among the images of all splits, which are eight times as many."""
+    """The test captions against the images of all splits, eight times as many."""
     _, captions = model.encode_dataset(test)
     more = [
         model.encode_dataset(model.open_dataset(folder, name))[0]
@@ -183,7 +183,7 @@ def _bigger(model: Model, folder: Folder, test: Dataset, judged: JudgedScores) -
 
 
 def _caught(folder: Folder, near) -> float:  # type: ignore[no-untyped-def]
-    """Share of the pairs called near, among those that experts confirm though the caption is another image's."""
+    """The share of pairs called near, among those that experts confirm although the caption is another image's."""
     judged = read_flickr8k_judgements(folder, "expert")
     good = (judged.scores.mean(axis=1) >= _EXPERTS) & ~judged.own_caption
     images, captions = judged.pairs[good].T

@@ -42,7 +42,7 @@ Row = dict[str, Any]
 class Measured:
     """One run in one direction: rows of numbers by name.
 
-    before   the probability one would have taken without calibration, in words
+    before   in words, the probability you would use without calibration
     """
 
     world: str

@@ -344,7 +344,7 @@ def test_dark_light_and_as_the_system_says(opened: Open) -> None:
     dark = page.evaluate(paper)
     line = "getComputedStyle(document.querySelector('.figure .line.s0')).stroke"
     dark_line = page.evaluate(line)
-    page.get_by_role("button", name="Colours: as the system").click()
+    page.get_by_role("button", name="Colours: as in the system").click()
     assert page.evaluate(paper) != dark and page.evaluate(line) != dark_line  # figures follow
     page.get_by_role("button", name="Colours: light").click()
     assert page.evaluate(paper) == dark

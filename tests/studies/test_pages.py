@@ -31,7 +31,7 @@ def test_a_folder_without_numbers_is_refused(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(SystemExit) as stop:
         main(["pages", "--out", str(tmp_path)])
     assert stop.value.code == 2
-    assert f"{tmp_path} has no numbers of a study" in capsys.readouterr().err
+    assert f"{tmp_path} has no stored numbers of a study" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -27,6 +27,7 @@ MISTAKES = {
     "recipes all": "it takes no arguments; see `halation recipes --help`",
     "evalute s.npy": "unknown command 'evalute'; did you mean evaluate? See `halation --help`",
     "data chek": "unknown command 'chek'; did you mean check? See `halation data --help`",
+    "data --": "a command is missing: check, scenes; see `halation data --help`",
     "frobnicate": "unknown command 'frobnicate'; see `halation --help`",
 }
 

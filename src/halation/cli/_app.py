@@ -28,16 +28,14 @@ for _file in (_measure, _train, _data, _calibrate, _export, _search, _serve, _lo
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; an error you can act on is printed in one line."""
+    """Run the command line and exit; an error you can act on is printed in one line."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     command, names = resolve_verb(app, words)
     try:
-        if isinstance(command, TyperGroup) and len(words) < len(
-            names
-        ):  # `halation` and `halation data` show their help
+        if isinstance(command, TyperGroup) and len(words) < len(names):  # `halation` or `halation data` alone
             _call([*words, "--help"])
             raise SystemExit(2)
-        code = _call(words)
+        raise SystemExit(_call(words))
     except UsageError as error:
         fail(explain_usage_error(error, command, names, words).render())
     except HalationError as error:
@@ -49,8 +47,6 @@ def run(arguments: Sequence[str] | None = None) -> None:
         fail(f"{error.filename or 'file'}: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
         raise SystemExit(130) from None
-    if code:
-        raise SystemExit(code)
 
 
 def _call(words: Sequence[str]) -> int:

@@ -49,15 +49,19 @@ def _problem(error: Any, command: Any, names: Sequence[str], words: Sequence[str
     if type(error) is not UsageError:
         message = str(error.format_message()).rstrip(".")
         return f"{message[:1].lower()}{message[1:]}"
-    if isinstance(command, TyperGroup):
-        word = next(word for word in words if not word.startswith("-") and word not in names)
-        return f"unknown command {word!r}{_suggestion(word, list(command.commands))}"
-    return _too_many(command)
+    return _unknown_command(command, names, words) if isinstance(command, TyperGroup) else _too_many(command)
 
 
 def _unknown_option(option: str, command: Any) -> str:
     known = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
     return f"unknown option {option}{_suggestion(option, [*known, '--help'])}"
+
+
+def _unknown_command(group: TyperGroup, names: Sequence[str], words: Sequence[str]) -> str:
+    word = next((word for word in words if not word.startswith("-") and word not in names), None)
+    if word is None:  # only options, as in `halation --`
+        return f"a command is missing: {', '.join(group.commands)}"
+    return f"unknown command {word!r}{_suggestion(word, list(group.commands))}"
 
 
 def _suggestion(word: str, known: list[str]) -> str:

@@ -54,9 +54,9 @@ def test_the_card_says_what_the_model_is(data: Path, tmp_path: Path) -> None:
     parts = ("Gaussian N(μ, diag σ²)", "## Intended use", "## Limits", "not calibrated", "halation.load", "similarity(")
     for words in parts:
         assert words in card
-    told = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
-    assert told["model_type"] == "pcme" and told["recipe"] == dataclasses.asdict(read_recipe(run))
-    with pytest.raises(InputError, match="not a licence's short name"):
+    config = json.loads((tmp_path / "given" / "config.json").read_text(encoding="utf-8"))
+    assert config["model_type"] == "pcme" and config["recipe"] == dataclasses.asdict(read_recipe(run))
+    with pytest.raises(InputError, match="not the short name of a licence"):
         export_run(run, tmp_path / "other", licence="mit\nevil: true")
     assert "without a measure of uncertainty" in card_of(write_run(tmp_path / "p", "model.head=point"), tmp_path / "q")
     assert "was not evaluated" in (tmp_path / "q" / "README.md").read_text(encoding="utf-8")
@@ -105,11 +105,11 @@ def test_nothing_of_this_machine_is_given_away(tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
-@pytest.mark.parametrize("place", ["../private/{}", "below/../../private/{}", "~/private/{}", "C:\\private\\{}"])
-def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["../private/{}", "below/../../private/{}", "~/private/{}", "C:\\private\\{}"])
+def test_no_path_outside_the_folder_is_exported(path: str, tmp_path: Path) -> None:
     vectors = tmp_path / "glove.txt"
     vectors.write_text("dog 1 0 0\ncat 0 1 0\n", encoding="utf-8")
-    features = place.format("efflite0")
+    features = path.format("efflite0")
     run = write_run(
         tmp_path / "run", f"text.vectors={vectors}", f"data.features='{features}'", "image.backbone=precomputed",
         dims=(4, 0),
@@ -117,19 +117,19 @@ def test_no_place_outside_of_the_folder_is_in_it(place: str, tmp_path: Path) -> 
     recipe = run / "config.toml"
     recipe.write_text(recipe.read_text(encoding="utf-8").replace(str(vectors), "vectors/glove.txt"), encoding="utf-8")
     given = export_run(run, tmp_path / "given")
-    found = load(given).config
-    assert (found.data.features, found.text.vectors) == ("efflite0", "glove.txt")
+    config = load(given).config
+    assert (config.data.features, config.text.vectors) == ("efflite0", "glove.txt")
     assert all(b"private" not in path.read_bytes() and b"vectors/" not in path.read_bytes() for path in given.iterdir())
     card = (given / "README.md").read_text(encoding="utf-8")
     for key in ("data.features", "text.vectors"):
-        assert f"{key} in config.toml was a path on the machine of training; only its last name is left" in card
+        assert f"{key} in config.toml was a path on the training machine; only its last name is left" in card
 
 
 def test_features_below_the_data_keep_their_place_and_the_card_says_nothing_of_it(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "data.features=features/efflite0", "image.backbone=precomputed", dims=(4, 0))
     given = export_run(run, tmp_path / "given")
     assert load(given).config.data.features == "features/efflite0"
-    assert "on the machine of training" not in (given / "README.md").read_text(encoding="utf-8")
+    assert "on the training machine" not in (given / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_model_in_a_folder_beside_this_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_model_in_a_folder_beside_this_one_is_refused(tmp_path: Path, monkeypa
 
 def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
     draw_scenes(tmp_path / "data", train=1, dev=24, test=1, seed=1)
-    run = write_run(tmp_path / "run", f"data.features={tmp_path}/x")  # a place that changes: so does the fingerprint
+    run = write_run(tmp_path / "run", f"data.features={tmp_path}/x")  # a path that is cut, so the fingerprint changes
     recipe = (run / "config.toml").read_text(encoding="utf-8")
     (run / "config.toml").write_text(recipe.replace(f'features = "{tmp_path}/x"', 'features = ""'), encoding="utf-8")
     calibrate_run(run, tmp_path / "data")

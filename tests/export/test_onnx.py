@@ -80,8 +80,8 @@ def test_graphs_give_what_torch_gives(kind: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", *settings, dims=dims)
     model = load(run)
     folder = export_onnx(run, tmp_path / "onnx")
-    told = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
-    assert told["opset"] == 17 and told["dim"] == 8
+    notes = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
+    assert notes["opset"] == 17 and notes["dim"] == 8
     draw_ = torch.Generator().manual_seed(0)
     image: Any = model.network.image.backbone
     if dims[0]:
@@ -142,24 +142,27 @@ def test_a_graph_that_differs_from_the_model_is_not_given_away(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_is_left_out_is_said_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def said(run: Path, out: Path) -> tuple[dict[str, str], str]:
+def test_the_parts_left_out_are_named_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def export(run: Path, out: Path) -> tuple[dict[str, str], str]:
         with pytest.raises(SystemExit, match="0"):
             main(["export", str(run), "-o", str(out), "--onnx"])
-        told = json.loads((out / "preprocess.json").read_text(encoding="utf-8"))["left_out"]
+        left_out = json.loads((out / "preprocess.json").read_text(encoding="utf-8"))["left_out"]
         err = capsys.readouterr().err
-        assert all(f"left out: {what}: {why}" in err for what, why in told.items())
-        return told, err
+        assert all(f"left out: {what}: {why}" in err for what, why in left_out.items())
+        return left_out, err
 
-    told, err = said(write_run(tmp_path / "pixels"), tmp_path / "a")
-    assert told == {} and "left out" not in err
+    left_out, err = export(write_run(tmp_path / "pixels"), tmp_path / "a")
+    assert left_out == {} and "left out" not in err
     unknown = write_run(tmp_path / "unknown", *ON_FEATURES, dims=(6, 0))
     (unknown / "calibration.json").write_text("{}")
-    told, _ = said(unknown, tmp_path / "b")
-    assert set(told) == {"calibration.json", "backbone.onnx"} and "not known which network" in told["backbone.onnx"]
+    left_out, _ = export(unknown, tmp_path / "b")
+    assert (
+        set(left_out) == {"calibration.json", "backbone.onnx"}
+        and "does not say which network" in left_out["backbone.onnx"]
+    )
     lite = write_run(tmp_path / "lite", *ON_FEATURES[:1], f"data.features={tmp_path}/efflite0", dims=(1280, 7))
-    told, _ = said(lite, tmp_path / "c")
-    assert "cells of 7, but efficientnet_lite0 gives 1280 and 1280" in told["backbone.onnx"]
+    left_out, _ = export(lite, tmp_path / "c")
+    assert "cells of 7, but efficientnet_lite0 gives 1280 and 1280" in left_out["backbone.onnx"]
     assert not (tmp_path / "c" / "backbone.onnx").exists()
     for folder in ("a", "b", "c"):
         for path in (tmp_path / folder).iterdir():
@@ -204,8 +207,8 @@ def check_consumer(run: Path, tmp_path: Path, tolerance: float = 2e-4) -> None:
 def test_a_sentence_encoder_is_an_input_of_its_own(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "text.backbone=words_and_sentence")
     model, folder = load(run), export_onnx(run, tmp_path / "onnx")
-    told = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
-    assert told["files"]["text"]["inputs"] == ["ids", "mask", "sentence"] and told["text"]["sentence"]["dim"] == 384
+    notes = json.loads((folder / "preprocess.json").read_text(encoding="utf-8"))
+    assert notes["files"]["text"]["inputs"] == ["ids", "mask", "sentence"] and notes["text"]["sentence"]["dim"] == 384
     text: Any = model.network.text.backbone
     sentence = torch.nn.functional.normalize(torch.randn(5, 384), dim=1)
     tokens = text.words.tokenize(TEXTS)._replace(sentence=sentence)

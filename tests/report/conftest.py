@@ -64,9 +64,9 @@ def runs(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
         '{"step": 0, "epoch": 0, "loss": 3.5, "infonce": 3.5}\n{"step": 9, "epoch": 0, "loss": NaN, "infonce": 2.5}\n'
     )
     history += '{"epoch": 0, "train": {"loss": 3.0}, "dev": {"R@1 i2t": 4.0, "rsum": 60.5}, "selected": true}\n'
-    found = [write_run(folder / name, captions=captions) for name in ("newer", "older")]
-    (found[0] / "metrics.jsonl").write_text(history, encoding="utf-8")
-    return found[0], found[1]
+    runs = [write_run(folder / name, captions=captions) for name in ("newer", "older")]
+    (runs[0] / "metrics.jsonl").write_text(history, encoding="utf-8")
+    return runs[0], runs[1]
 
 
 @pytest.fixture(scope="session")

@@ -77,11 +77,11 @@ def test_a_match_probability_is_at_what_the_run_learnt(run_of: RunOf) -> None:
     generator = torch.Generator().manual_seed(0)
     one, other = (Gaussian(torch.randn(1, 4, generator=generator), torch.full((1, 4), -2.0)) for _ in range(2))
     learnt = {"soft_contrastive": {"scale": 0.5, "shift": -1.0}}
-    told = score_facts(similarity.csd, one, other, recipe, learnt)
+    facts = score_facts(similarity.csd, one, other, recipe, learnt)
     draw = torch.Generator().manual_seed(7)
     apart = torch.cdist(one.sample(2000, draw)[0], other.sample(2000, draw)[0])
     expected = float(torch.sigmoid(-1.0 - 0.5 * apart).mean())
-    assert told["PCME's match probability, at its learnt scale and shift"] == pytest.approx(expected, abs=0.02)
+    assert facts["PCME's match probability, at its learnt scale and shift"] == pytest.approx(expected, abs=0.02)
     assert not any("learnt" in name for name in score_facts(similarity.csd, one, other, recipe, {}))
 
 
@@ -93,10 +93,10 @@ def test_influence_is_what_leaving_out_does(kind: str, run_of: RunOf, picture: P
     whole = float(model.network.scores(*encoded(model, picture, TEXT)))
     words = TEXT.split()
     assert explained.words == tuple(words)
-    for place in range(len(words)):
-        shorter = " ".join(words[:place] + words[place + 1 :])
+    for position in range(len(words)):
+        shorter = " ".join(words[:position] + words[position + 1 :])
         left = float(model.network.scores(*encoded(model, picture, shorter)))
-        assert explained.text_influence[place] == pytest.approx(whole - left, abs=2e-5), words[place]
+        assert explained.text_influence[position] == pytest.approx(whole - left, abs=2e-5), words[position]
     image: Any = model.network.image.backbone
     pixels = image.preprocess(opened).numpy()
     assert explained.image_influence is not None
@@ -125,12 +125,12 @@ def test_attention_is_the_heads_own(kind: str, run_of: RunOf, picture: Path, ope
             on_cells = image.head.attentions(image.backbone(image.backbone.preprocess(opened)[None]))
             on_words = text.head.attentions(text.backbone(text.backbone.tokenize([TEXT])))
     assert [a.of for a in explained.image_attention] == list(on_cells)
-    for given, own in zip(explained.image_attention, on_cells.values(), strict=True):
-        np.testing.assert_allclose(given.weights.reshape(len(given.heads), -1), own[0], atol=1e-6)
+    for given, expected in zip(explained.image_attention, on_cells.values(), strict=True):
+        np.testing.assert_allclose(given.weights.reshape(len(given.heads), -1), expected[0], atol=1e-6)
     assert [a.of for a in explained.text_attention] == list(on_words)
-    for given, own in zip(explained.text_attention, on_words.values(), strict=True):
+    for given, expected in zip(explained.text_attention, on_words.values(), strict=True):
         # "a" is no word to the model; the others have a token each
-        np.testing.assert_allclose(given.weights[:, 1:], own[0], atol=1e-6)
+        np.testing.assert_allclose(given.weights[:, 1:], expected[0], atol=1e-6)
         assert not given.weights[:, 0].any()
     assert explained.known == (True,) * 6 + (False,)
 
@@ -197,11 +197,11 @@ def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Pa
 
 def test_everything_can_be_written_as_json(run_of: RunOf, picture: Path) -> None:
     for kind in ("pcme", "sgr", "pvse"):
-        said = json.loads(json.dumps(explain(run_of(kind), picture, TEXT).to_dict(), allow_nan=False))
-        assert [word["word"] for word in said["words"]] == TEXT.split()
-        assert said["score"] == pytest.approx(math.fsum(part["value"] for part in said["parts"]))
-        assert said["view"] == [0, 0, 1, 1] and np.shape(said["image_influence"]) == (2, 2)
-    assert said["image_attention"][0]["heads"] == ["1", "2"]
+        document = json.loads(json.dumps(explain(run_of(kind), picture, TEXT).to_dict(), allow_nan=False))
+        assert [word["word"] for word in document["words"]] == TEXT.split()
+        assert document["score"] == pytest.approx(math.fsum(part["value"] for part in document["parts"]))
+        assert document["view"] == [0, 0, 1, 1] and np.shape(document["image_influence"]) == (2, 2)
+    assert document["image_attention"][0]["heads"] == ["1", "2"]
 
 
 def test_a_scorers_words_are_named(run_of: RunOf, picture: Path) -> None:

@@ -25,17 +25,17 @@ def test_the_words_after_the_first_48_are_not_looked_at_and_that_is_said(
     explained = explain(run_of("pcme"), picture, LONG)
     assert len(explained.words) == len(explained.text_influence) == 120
     assert np.isnan(explained.text_influence).tolist() == [False] * 48 + [True] * 72
-    said = "influence was measured for the first 48 of the 120 words"
-    assert any(note.startswith(said) for note in explained.notes)
-    told = explained.to_dict()
-    assert [word["influence"] is None for word in told["words"]] == [False] * 48 + [True] * 72
+    remark = "influence was measured for the first 48 of the 120 words"
+    assert any(note.startswith(remark) for note in explained.notes)
+    document = explained.to_dict()
+    assert [word["influence"] is None for word in document["words"]] == [False] * 48 + [True] * 72
     rows = [
         line.split() for line in str(explained).splitlines() if line.startswith(("red ", "dog ", "blue ", "grass "))
     ]
-    assert [row[1] == "–" for row in rows] == [False] * 48 + [True] * 72 and said in str(explained)
+    assert [row[1] == "–" for row in rows] == [False] * 48 + [True] * 72 and remark in str(explained)
     explained.to_html(tmp_path / "why.html")
     page = (tmp_path / "why.html").read_text(encoding="utf-8")
-    assert page.count("<small>–</small>") == 72 and said[1:] in page and "nan" not in page
+    assert page.count("<small>–</small>") == 72 and remark[1:] in page and "nan" not in page
 
 
 def test_the_score_of_a_long_text_is_that_of_all_of_it(run_of: RunOf, picture: Path) -> None:
@@ -75,9 +75,9 @@ def test_many_cells_are_left_out_in_at_most_64_parts_and_that_is_said(
     explained = explainer(opened, "a red dog")
     assert np.shape(explained.image_influence) == (parts, parts) and sum(looked) == 1 + parts * parts
     assert explained.image_attention[0].weights.shape == (1, cells, cells)
-    said = [note for note in explained.notes if "larger parts" in note]
+    remarks = [note for note in explained.notes if "larger parts" in note]
     expected = f"the influence of the picture's {cells} × {cells} cells was measured in {parts} × {parts} larger parts"
-    assert said == ([] if cells == parts else [expected])
+    assert remarks == ([] if cells == parts else [expected])
 
 
 def test_a_part_of_several_cells_is_left_out_at_once(tmp_path: Path, opened: Image.Image) -> None:

@@ -86,8 +86,10 @@ def test_the_page_shows_itself_in_a_browser(
     hostile.to_html(tmp_path / "why.html")
     context = browser.new_context(**options)
     page, complaints = context.new_page(), list[str]()
-    page.on("console", lambda said: complaints.append(said.text))
-    page.on("request", lambda asked: complaints.append(asked.url) if asked.url[:5] not in ("file:", "data:") else None)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on(
+        "request", lambda request: complaints.append(request.url) if request.url[:5] not in ("file:", "data:") else None
+    )
     page.goto((tmp_path / "why.html").as_uri())
     assert page.evaluate("window.broken") is None and not complaints
     assert page.locator("h1").inner_text() == f"“{hostile.text}”"
@@ -100,9 +102,9 @@ def test_the_page_shows_itself_in_a_browser(
 def test_the_verb_prints_draws_and_gives_json(
     run_of: RunOf, picture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, asked = run_of("pcme csd"), ("--image", picture, "--text", TEXT)
-    assert halation("explain", run, *asked, "-o", tmp_path / "a.html") == 0
-    said = capsys.readouterr()
+    run, arguments = run_of("pcme csd"), ("--image", picture, "--text", TEXT)
+    assert halation("explain", run, *arguments, "-o", tmp_path / "a.html") == 0
+    printed = capsys.readouterr()
     for words in (
         "distance between the means",
         "spread of the image",
@@ -110,12 +112,12 @@ def test_the_verb_prints_draws_and_gives_json(
         "score",
         "halation calibrate",
     ):
-        assert words in said.out
-    assert "a.html" in said.err and (tmp_path / "a.html").is_file()
-    assert halation("explain", run, *asked, "--json") == 0
+        assert words in printed.out
+    assert "a.html" in printed.err and (tmp_path / "a.html").is_file()
+    assert halation("explain", run, *arguments, "--json") == 0
     assert json.loads(capsys.readouterr().out)["text"] == TEXT
     for wrong, why in ((tmp_path / "a.png", "ends in .html"), (tmp_path / "no" / "a.html", "existing folder")):
-        assert halation("explain", run, *asked, "-o", wrong) == 2
+        assert halation("explain", run, *arguments, "-o", wrong) == 2
         assert why in capsys.readouterr().err
     assert halation("explain", run, "--image", tmp_path / "no.png", "--text", TEXT) == 2
     assert "does not exist" in capsys.readouterr().err

@@ -23,7 +23,7 @@ NOTHING, SILENT, UNSEEN = "has no attention", "does not report its attention", "
 
 
 class Own(nn.Module):
-    """Somebody's own head, or scorer: it computes, and has no `attentions`."""
+    """A custom head or scorer without `attentions`."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__()
@@ -33,8 +33,8 @@ class Own(nn.Module):
         return self.inner(*given)
 
 
-def said(explained: Explanation, folder: Path) -> str:
-    """Everything a person is told, in every form that has words."""
+def all_text(explained: Explanation, folder: Path) -> str:
+    """The text of an explanation in every form: table, JSON and page."""
     explained.to_html(folder / "why.html")
     return f"{explained}{(folder / 'why.html').read_text(encoding='utf-8')}{explained.to_dict()}"
 
@@ -50,23 +50,23 @@ def test_a_head_of_ones_own_need_not_say_where_it_looks(run_of: RunOf, picture: 
     assert explained.about_text_attention == f"this text head {SILENT}"
     assert explained.score == before.score and explained.image_influence is not None
     np.testing.assert_allclose(explained.text_influence, before.text_influence)
-    told = said(explained, tmp_path)
-    assert SILENT in told and NOTHING not in told and "Bright areas" not in told
+    shown = all_text(explained, tmp_path)
+    assert SILENT in shown and NOTHING not in shown and "Bright areas" not in shown
 
 
 def test_a_scorer_of_ones_own_need_not_either(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
     model = load(run_of("sgr"))
     model.network.compare = Own(model.network.compare)
-    told = said(explain(model, picture, TEXT), tmp_path)
-    assert f"this scorer {SILENT}" in told and NOTHING not in told
+    shown = all_text(explain(model, picture, TEXT), tmp_path)
+    assert f"this scorer {SILENT}" in shown and NOTHING not in shown
 
 
 def test_a_head_that_looks_nowhere_in_particular_says_so(run_of: RunOf, picture: Path, tmp_path: Path) -> None:
     explained = explain(run_of("point"), picture, TEXT)
     assert explained.about_image_attention == f"this image head {NOTHING}"
     assert explained.about_text_attention == f"this text head {NOTHING}"
-    told = said(explained, tmp_path)
-    assert told.count(NOTHING) >= 4 and SILENT not in told and UNSEEN not in told
+    shown = all_text(explained, tmp_path)
+    assert shown.count(NOTHING) >= 4 and SILENT not in shown and UNSEEN not in shown
 
 
 @pytest.mark.parametrize("kind", ["pcme", "point"])
@@ -81,8 +81,8 @@ def test_of_a_picture_that_was_not_looked_at_nothing_is_claimed(
         kept, opened, TEXT, "no eyes", name="p", probability=MatchProbability(None, "unknown")
     )
     assert UNSEEN in explained.about_image_attention and explained.image_attention == ()
-    told = said(explained, tmp_path)
-    assert "image head has no attention" not in told and told.count(UNSEEN) >= 3
+    shown = all_text(explained, tmp_path)
+    assert "image head has no attention" not in shown and shown.count(UNSEEN) >= 3
 
 
 @pytest.mark.parametrize("kind", ["pcme", "pvse", "sgraf"])

@@ -53,8 +53,8 @@ def test_precision_is_the_share_of_called_pairs_that_are_right(rng: np.random.Ge
     right[pairs[:, 0], pairs[:, 1]] = True
     running = np.cumsum(right.ravel()[order])  # sklearn's way: sort all, count
     for found, precision in zip(line.x, line.y, strict=True):
-        place = int(np.searchsorted(running, found))
-        assert precision == pytest.approx(100 * found / (place + 1))
+        position = int(np.searchsorted(running, found))
+        assert precision == pytest.approx(100 * found / (position + 1))
     assert line.run == 1
 
 
@@ -104,13 +104,13 @@ def test_class_vectors_that_find_nothing_without_a_difference_begin_where_they_f
     assert (line.x[-1], line.y[-1]) == (found, pytest.approx(100 * found / (called - truth.n_captions)))
 
 
-def asked(n: int) -> Queries:
+def queries_of(n: int) -> Queries:
     return Queries(np.arange(n), np.arange(n) // 5, np.zeros(n, int))
 
 
 def test_fifths_hold_the_queries_in_the_order_of_their_sigma(rng: np.random.Generator) -> None:
     sigma, hits = rng.random(103), (rng.random(103) < 0.4).astype(float)
-    bars = recall_by_sigma("a run", hits, sigma, asked(103), run=1)
+    bars = recall_by_sigma("a run", hits, sigma, queries_of(103), run=1)
     ranked = sorted(range(103), key=lambda k: sigma[k])
     assert sum(bars.sizes) == 103 and max(bars.sizes) - min(bars.sizes) <= 1
     start = 0
@@ -126,13 +126,13 @@ def test_intervals_of_fifths_move_with_images_not_with_captions() -> None:
     n = 500
     hits = np.repeat([0.0, 1.0] * (n // 10), 5)  # five captions of an image are all hits or all misses
     sigma = np.arange(n) / n
-    together = recall_by_sigma("by image", hits, sigma, asked(n))
+    together = recall_by_sigma("by image", hits, sigma, queries_of(n))
     alone = recall_by_sigma("by caption", hits, sigma, Queries(np.arange(n), np.arange(n), np.zeros(n, int)))
     assert together.high[0] - together.low[0] > 1.6 * (alone.high[0] - alone.low[0])  # √5 times, but for chance
 
 
 def test_a_handful_of_queries_makes_as_many_groups() -> None:
-    assert recall_by_sigma("tiny", np.ones(3), np.array([0.3, 0.1, 0.2]), asked(3)).sizes == (1, 1, 1)
+    assert recall_by_sigma("tiny", np.ones(3), np.array([0.3, 0.1, 0.2]), queries_of(3)).sizes == (1, 1, 1)
 
 
 def test_histograms_count_every_item_once_and_outliers_at_the_ends(rng: np.random.Generator) -> None:

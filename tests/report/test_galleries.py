@@ -21,8 +21,8 @@ def table(rng: np.random.Generator, queries: int = 60) -> dict[str, FloatArray]:
     return {"R@1": hit, "MedR": ranks, "R-P": precision, "PMRP": pmrp, "ASP(tfidf)": rng.random(queries)}
 
 
-def by_key(found: list[Gallery]) -> dict[str, Gallery]:
-    return {one.key: one for one in found}
+def by_key(galleries: list[Gallery]) -> dict[str, Gallery]:
+    return {one.key: one for one in galleries}
 
 
 def slow(rows: list[int], keys: list[tuple[FloatArray, int]], count: int) -> list[int]:
@@ -44,7 +44,7 @@ def slow(rows: list[int], keys: list[tuple[FloatArray, int]], count: int) -> lis
 def test_disagreements_are_those_a_person_would_pick_from_the_table(rng: np.random.Generator) -> None:
     columns = table(rng)
     items = rng.permutation(1000)[:60]
-    found = by_key(choose_galleries("t2i", items, columns, count=5))
+    galleries = by_key(choose_galleries("t2i", items, columns, count=5))
     asp, hit, precision, pmrp, rank = (columns[name] for name in ("ASP(tfidf)", "R@1", "R-P", "PMRP", "MedR"))
     every = list(range(60))
     hits, misses = [r for r in every if hit[r]], [r for r in every if not hit[r]]
@@ -57,40 +57,40 @@ def test_disagreements_are_those_a_person_would_pick_from_the_table(rng: np.rand
         "best": (every, [(hit, 1), (precision, 1), (asp, 1)]),
         "worst": (every, [(rank, 1), (asp, -1)]),
     }
-    assert list(found) == list(expected)
+    assert list(galleries) == list(expected)
     for key, (rows, keys) in expected.items():
-        assert list(found[key].queries) == [items[row] for row in slow(rows, keys, 5)], key
-        assert found[key].candidates == len(rows), key
+        assert list(galleries[key].queries) == [items[row] for row in slow(rows, keys, 5)], key
+        assert galleries[key].candidates == len(rows), key
 
 
 def test_the_same_words_are_asked_once_in_a_gallery(rng: np.random.Generator) -> None:
     columns, words = table(rng), [f"caption {row % 9}" for row in range(60)]
     asp = columns["ASP(tfidf)"]
-    found = by_key(choose_galleries("t2i", np.arange(60), columns, columns, texts=words))
+    galleries = by_key(choose_galleries("t2i", np.arange(60), columns, columns, texts=words))
     hits = [row for row in range(60) if columns["R@1"][row]]
     ranked, seen = slow(hits, [(asp, -1)], 60), []
     for row in ranked:
         if words[row] not in [words[other] for other in seen]:
             seen.append(row)
-    assert list(found["hit_low_asp"].queries) == seen[:6] and found["hit_low_asp"].candidates == len(hits)
-    for one in found.values():
-        asked = [words[row] for row in one.queries]
-        assert len(asked) == len(set(asked))
-    assert found["won"].queries == ()
+    assert list(galleries["hit_low_asp"].queries) == seen[:6] and galleries["hit_low_asp"].candidates == len(hits)
+    for one in galleries.values():
+        texts = [words[row] for row in one.queries]
+        assert len(texts) == len(set(texts))
+    assert galleries["won"].queries == ()
 
 
 def test_what_two_runs_answer_differently_is_won_and_lost(rng: np.random.Generator) -> None:
     ours, theirs = table(rng), table(rng)
-    found = by_key(choose_galleries("i2t", np.arange(60), ours, theirs, count=4))
+    galleries = by_key(choose_galleries("i2t", np.arange(60), ours, theirs, count=4))
     won = [r for r in range(60) if ours["R@1"][r] and not theirs["R@1"][r]]
     lost = [r for r in range(60) if theirs["R@1"][r] and not ours["R@1"][r]]
-    assert list(found["won"].queries) == slow(won, [(theirs["MedR"], 1)], 4)
-    assert list(found["lost"].queries) == slow(lost, [(ours["MedR"], 1)], 4)
-    assert (found["won"].candidates, found["lost"].candidates) == (len(won), len(lost)) and won and lost
+    assert list(galleries["won"].queries) == slow(won, [(theirs["MedR"], 1)], 4)
+    assert list(galleries["lost"].queries) == slow(lost, [(ours["MedR"], 1)], 4)
+    assert (galleries["won"].candidates, galleries["lost"].candidates) == (len(won), len(lost)) and won and lost
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("known", "sentence"),
     [
         ("written", "a caption written for another image may match too"),
         ("judged", "not every pair was judged"),
@@ -99,18 +99,18 @@ def test_what_two_runs_answer_differently_is_won_and_lost(rng: np.random.Generat
     ],
 )
 def test_a_miss_is_doubted_only_where_the_truth_leaves_room(
-    rng: np.random.Generator, known: TruthCoverage, said: str
+    rng: np.random.Generator, known: TruthCoverage, sentence: str
 ) -> None:
-    found = by_key(choose_galleries("t2i", np.arange(60), table(rng), coverage=known))
+    galleries = by_key(choose_galleries("t2i", np.arange(60), table(rng), coverage=known))
     for key in ("miss_high_asp", "miss_high_rp"):
-        assert said in found[key].why
-        assert ("really wrong" in found[key].why) == (known != "all")
+        assert sentence in galleries[key].why
+        assert ("really wrong" in galleries[key].why) == (known != "all")
     for key in ("hit_low_asp", "miss_high_asp", "best"):
-        assert "tf-idf" in found[key].why and "meaning" not in found[key].why
+        assert "tf-idf" in galleries[key].why and "meaning" not in galleries[key].why
 
 
 def test_a_pair_that_is_not_marked_may_match_unless_every_pair_is_known() -> None:
-    assert mark_words("written")[""][1:] == ("not marked", "No annotator marked this pair. It may match all the same.")
+    assert mark_words("written")[""][1:] == ("not marked", "No annotator marked this pair, but it may match.")
     assert mark_words("all")[""][1] == "no match" and "may" not in mark_words("all")[""][2]
     assert mark_words("classes")[""][1] == "another class"
 
@@ -130,9 +130,9 @@ def test_one_right_answer_leaves_no_miss_with_high_precision(rng: np.random.Gene
     columns = table(rng)
     columns["R-P"] = columns["R@1"].copy()  # what R-Precision is when there is one right answer
     del columns["PMRP"]
-    found = by_key(choose_galleries("t2i", np.arange(60), columns))
-    assert found["miss_high_rp"].queries == () and found["miss_high_rp"].candidates == 0
-    assert "miss_high_pmrp" not in found
+    galleries = by_key(choose_galleries("t2i", np.arange(60), columns))
+    assert galleries["miss_high_rp"].queries == () and galleries["miss_high_rp"].candidates == 0
+    assert "miss_high_pmrp" not in galleries
 
 
 def test_every_query_is_either_a_hit_or_a_miss_in_the_histogram_of_asp(rng: np.random.Generator) -> None:

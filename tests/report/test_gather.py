@@ -40,8 +40,8 @@ def test_the_measures_are_those_of_evaluate(gathered: Gathered, runs: tuple[Path
 
 def test_recall_over_k_meets_the_table_at_1_5_and_10(gathered: Gathered) -> None:
     facts, _ = gathered
-    for direction, found in facts.recall.items():
-        for line, report in zip(found, (facts.report, facts.other), strict=True):
+    for direction, lines in facts.recall.items():
+        for line, report in zip(lines, (facts.report, facts.other), strict=True):
             assert report is not None
             at = dict(zip(line.x, line.y, strict=True))
             for k in (1, 5, 10):
@@ -64,8 +64,8 @@ def test_every_query_kept_has_the_rankings_of_the_run(gathered: Gathered, runs: 
         assert [one.relevance for one in query.by_relevance] == pytest.approx(sorted(meaning, reverse=True)[:10])
         for one in (*query.by_score, *query.by_relevance):
             image, caption = (one.item, query.item) if text else (query.item, one.item)
-            own = dataset.image_of[caption] == image
-            assert one.mark == ("written" if own else "right" if right[one.item] else "")
+            is_own = dataset.image_of[caption] == image
+            assert one.mark == ("written" if is_own else "right" if right[one.item] else "")
         assert (query.by_score[0].mark != "") == bool(query.values["R@1"])
         assert query.right_count == right.sum()
 
@@ -131,11 +131,14 @@ def test_a_calibrated_run_shows_both_lines_and_another_models_calibration_is_not
     run = Path(shutil.copytree(runs[0], tmp_path / "run"))
     calibrate_run(run, world, split="test")
     facts, _ = gather_facts(run, world, queries=0)
-    found = facts.reliability["t2i"]
-    assert isinstance(found, ReliabilityFacts) and [line.name for line in found.lines] == ["uncalibrated", "calibrated"]
-    errors = {line.name: line.ece for line in found.lines}
+    measured = facts.reliability["t2i"]
+    assert isinstance(measured, ReliabilityFacts) and [line.name for line in measured.lines] == [
+        "uncalibrated",
+        "calibrated",
+    ]
+    errors = {line.name: line.ece for line in measured.lines}
     assert errors["calibrated"] < errors["uncalibrated"]  # it was fitted here
-    assert found.missing is None
+    assert measured.missing is None
     document = json.loads((run / "calibration.json").read_text(encoding="utf-8"))
     (run / "calibration.json").write_text(json.dumps(document | {"fingerprint": "0" * 64}), encoding="utf-8")
     foreign = gather_facts(run, world, queries=0)[0].reliability["t2i"]
@@ -152,10 +155,10 @@ def calibrated(runs: tuple[Path, Path], world: Path, tmp_path: Path) -> Path:
 
 
 def seen(run: Path, world: Path) -> ReliabilityFacts:
-    found = gather_facts(run, world, queries=0)[0].reliability
-    assert isinstance(found["t2i"], ReliabilityFacts) and isinstance(found["i2t"], ReliabilityFacts)
-    assert found["t2i"].fitted_here == found["i2t"].fitted_here
-    return found["t2i"]
+    measured = gather_facts(run, world, queries=0)[0].reliability
+    assert isinstance(measured["t2i"], ReliabilityFacts) and isinstance(measured["i2t"], ReliabilityFacts)
+    assert measured["t2i"].fitted_here == measured["i2t"].fitted_here
+    return measured["t2i"]
 
 
 def test_a_calibration_that_was_fitted_on_what_is_shown_is_named_as_such(
@@ -179,8 +182,8 @@ def test_a_calibration_of_other_images_of_the_same_names_is_none_of_these(
     assert [p.name for p in sorted((tmp_path / "other").rglob("test_*"))] == [
         p.name for p in sorted(world.rglob("test_*"))
     ]
-    found = seen(calibrated, tmp_path / "other")
-    assert not found.fitted_here and "fitted on 40 images of scenes-test, none of them shown here" in found.note
+    measured = seen(calibrated, tmp_path / "other")
+    assert not measured.fitted_here and "fitted on 40 images of scenes-test, none of them shown here" in measured.note
 
 
 def test_a_calibration_of_some_of_the_images_says_of_how_many(world: Path, tmp_path: Path) -> None:
@@ -197,10 +200,10 @@ def test_before_is_at_what_the_run_learnt(runs: tuple[Path, Path], world: Path, 
     for kept in (None, 0.07, 3.0):
         note = None if kept is None else json.dumps({"learnt": {"infonce": {"temperature": kept}}})
         save_tensors(run / "model.safetensors", weights, note)
-        found = gather_facts(run, world, queries=0)[0].reliability["t2i"]
-        assert isinstance(found, ReliabilityFacts)
-        notes.append(found.note)
-        errors.append(found.lines[0].ece)
+        measured = gather_facts(run, world, queries=0)[0].reliability["t2i"]
+        assert isinstance(measured, ReliabilityFacts)
+        notes.append(measured.note)
+        errors.append(measured.lines[0].ece)
     assert "temperature 0.07, the recipe's first (the run did not keep what it learnt)" in notes[0]
     assert "temperature 0.07, as the run learnt it" in notes[1]
     assert "temperature 3, as the run learnt it" in notes[2]
@@ -272,11 +275,11 @@ def test_the_verb_says_what_it_wrote_and_what_next(
     runs: tuple[Path, Path], world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert halation("report", runs[0], "--data", world, "-o", tmp_path / "out", "--queries", 0) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     page = tmp_path / "out" / "index.html"
     assert page.is_file() and sorted(p.name for p in page.parent.iterdir()) == ["index.html"]
-    assert str(page) in said and "MB" in said and page.as_uri() in said
-    assert "second run" in said and "halation calibrate" in said
+    assert str(page) in printed and "MB" in printed and page.as_uri() in printed
+    assert "second run" in printed and "halation calibrate" in printed
 
 
 def test_mistakes_are_told_before_the_work(
@@ -300,7 +303,7 @@ def test_a_picture_that_cannot_be_read_costs_the_page_only_that_picture(gathered
     assert dataset.photos is not None
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no picture")
-    found, notes = thumbnails(Photos([broken, *dataset.photos.paths[1:4]]), [2, 0, 2, 1])
-    assert list(found) == [2, 1] and notes == ["1 pictures could not be read; halation data check names them."]
-    few, said = thumbnails(Photos(dataset.photos.paths[:8]), range(8), budget=len(found[2]) * 2)
-    assert 1 <= len(few) < 8 and "shown by name only" in said[0]
+    pictures, notes = thumbnails(Photos([broken, *dataset.photos.paths[1:4]]), [2, 0, 2, 1])
+    assert list(pictures) == [2, 1] and notes == ["1 pictures could not be read; halation data check names them."]
+    few, remarks = thumbnails(Photos(dataset.photos.paths[:8]), range(8), budget=len(pictures[2]) * 2)
+    assert 1 <= len(few) < 8 and "shown by name only" in remarks[0]

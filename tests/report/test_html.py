@@ -55,10 +55,10 @@ def test_numbers_that_json_does_not_have_are_refused() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 100), (0.131, 0.94), (-3.2, 7.7), (1e-5, 3e-5), (44.9, 45.6)])
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    found = ticks(low, high)
-    assert 3 <= len(found) <= 8
-    assert all(low - 1e-12 <= tick <= high + 1e-12 for tick in found)
-    steps = {round((b - a) / (high - low), 6) for a, b in itertools.pairwise(found)}
+    result = ticks(low, high)
+    assert 3 <= len(result) <= 8
+    assert all(low - 1e-12 <= tick <= high + 1e-12 for tick in result)
+    steps = {round((b - a) / (high - low), 6) for a, b in itertools.pairwise(result)}
     assert len(steps) == 1
 
 
@@ -96,8 +96,8 @@ def test_what_counts_has_no_ticks_between() -> None:
 
 
 def test_nothing_has_a_sign_before_zero() -> None:
-    found = verdict(Comparison({"R@1": row(-0.04, -1, 1, 0.9)}, {"R@1": row(0.04, -1, 1, 0.9)}, 9))
-    assert found[0].startswith("A right answer comes first about as often: R@1 0.0 and 0.0 points")
+    result = verdict(Comparison({"R@1": row(-0.04, -1, 1, 0.9)}, {"R@1": row(0.04, -1, 1, 0.9)}, 9))
+    assert result[0].startswith("A right answer comes first about as often: R@1 0.0 and 0.0 points")
     text = ParsedPage(lines([Line("l", (0.0,), (-0.0,))], Axes("t", "x", "y"), points=True)).text
     assert "x 0, y 0" in text
 
@@ -142,10 +142,10 @@ def test_a_verdict_needs_an_interval_without_zero_and_a_small_p() -> None:
 
 def test_the_verdict_says_each_direction_where_they_differ() -> None:
     sure, open_ = row(8.7, 8, 9.5, 0.001), row(-0.4, -1, 0.2, 0.3)
-    found = verdict(
+    result = verdict(
         Comparison({"ASP(tfidf)": sure, "R@1": open_}, {"ASP(tfidf)": sure, "R@1": row(-3, -4, -2, 0.001)}, 9)
     )
-    assert found == [
+    assert result == [
         "Its rankings follow relevance better: ASP +8.7 and +8.7 points.",
         "A right answer comes first about as often from image to text and less often from text to image: "
         "R@1 −0.4 and −3.0 points.",

@@ -21,13 +21,13 @@ def matrix_of(shape: np.ndarray) -> np.ndarray:
 def test_an_ellipse_is_the_projected_covariance(rng: np.random.Generator) -> None:
     variances = rng.gamma(2, 1, (9, 5))
     for jacobians in (rng.normal(size=(1, 2, 5)), rng.normal(size=(9, 2, 5))):
-        found = ellipses(jacobians, variances)
+        shapes = ellipses(jacobians, variances)
         for k in range(9):
             projection = jacobians[k % len(jacobians)]
             np.testing.assert_allclose(
-                matrix_of(found[k]), projection @ np.diag(variances[k]) @ projection.T, rtol=1e-9
+                matrix_of(shapes[k]), projection @ np.diag(variances[k]) @ projection.T, rtol=1e-9
             )
-            assert found[k, 0] >= found[k, 1] >= 0
+            assert shapes[k, 0] >= shapes[k, 1] >= 0
 
 
 def test_an_ellipse_is_the_spread_of_projected_samples(rng: np.random.Generator) -> None:
@@ -80,16 +80,16 @@ def test_a_large_gallery_is_drawn_from_with_all_captions_of_what_is_drawn(rng: n
 def test_local_maps_of_a_linear_map_are_that_map_where_the_data_lies(rng: np.random.Generator) -> None:
     projection = rng.normal(size=(2, 5))
     means = rng.normal(size=(60, 5))
-    found = local_maps(means, means @ projection.T, 16)
-    np.testing.assert_allclose(found, np.broadcast_to(projection, found.shape), atol=0.05)
+    fitted = local_maps(means, means @ projection.T, 16)
+    np.testing.assert_allclose(fitted, np.broadcast_to(projection, fitted.shape), atol=0.05)
 
 
 def test_umap_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    asked = {}
+    given = {}
 
     class Umap:
         def __init__(self, **settings: object) -> None:
-            asked.update(settings)
+            given.update(settings)
 
         def fit_transform(self, means: np.ndarray) -> np.ndarray:
             return 3 * means[:, :2]  # a map whose linear part is known
@@ -97,7 +97,7 @@ def test_umap_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, rn
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=Umap))
     means = rng.normal(size=(40, 3))
     shown = make_map(Clouds(means[:10], means[10:], np.ones((10, 3)), np.ones((30, 3))), np.repeat(np.arange(10), 3))
-    assert shown.method == "UMAP" and asked["random_state"] == 0
+    assert shown.method == "UMAP" and given["random_state"] == 0
     np.testing.assert_allclose(shown.xy, 3 * means[:, :2])
     assert shown.shapes is not None
     np.testing.assert_allclose(shown.shapes[:, :2], 3, atol=0.15)  # three times a unit cloud

@@ -42,7 +42,7 @@ def opened(browser: Browser, written: Path) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text))
+        page.on("console", lambda message: complaints.append(message.text))
         page.on(
             "request",
             lambda request: complaints.append(request.url) if not request.url.startswith(("file:", "data:")) else None,
@@ -109,9 +109,9 @@ def test_galleries_are_chosen_filtered_and_ordered(opened: Open, gathered: Gathe
     (query,) = [one for one in facts.queries if (one.direction, one.item) == ("t2i", gallery.queries[0])]
     expect(first.locator(".query-text")).to_have_text(f"“{facts.items.captions[query.item]}”")
     expect(first).to_contain_text("R@1 miss")
-    for place, one in zip(first.locator(".answer").all(), query.by_score, strict=False):
-        expect(place).to_contain_text(f"relevance {one.relevance:.2f}")
-        expect(place).to_contain_text({"written": "written for it", "right": "also right", "": "no match"}[one.mark])
+    for answer, one in zip(first.locator(".answer").all(), query.by_score, strict=False):
+        expect(answer).to_contain_text(f"relevance {one.relevance:.2f}")
+        expect(answer).to_contain_text({"written": "written for it", "right": "also right", "": "no match"}[one.mark])
     assert first.locator("img").first.evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
     browser.get_by_label("Sort by").select_option("rank")
     ranks = [int(rank) for rank in cards.evaluate_all("all => all.map(one => one.dataset.rank)")]
@@ -142,7 +142,7 @@ def test_a_filter_tells_the_directions_apart(opened: Open, gathered: Gathered) -
     (gallery,) = [one for one in facts.galleries if (one.key, one.direction) == ("hit_low_asp", "i2t")]
     box.fill(facts.items.names[gallery.queries[0]])  # pictures are found by their names, and by the words beside them
     expect(cards).to_have_count(1)
-    words = cards.locator("p.query-text").evaluate("asked => asked.firstChild.textContent")
+    words = cards.locator("p.query-text").evaluate("node => node.firstChild.textContent")
     box.fill(words)
     expect(cards.first.locator("small")).to_have_text(facts.items.names[gallery.queries[0]])
 
@@ -153,27 +153,27 @@ def test_no_caption_stands_twice_on_a_card(opened: Open, gathered: Gathered, tmp
     twins = replace(facts, items=replace(facts.items, captions=captions))
     for path in (write_page(facts, dataset.photos, tmp_path / "a"), write_page(twins, dataset.photos, tmp_path / "b")):
         page = opened(path)
-        told = page.locator(".card").evaluate_all(
+        cards = page.locator(".card").evaluate_all(
             """cards => cards.map(card => [...card.querySelectorAll("p.query-text, .answer .words")]
                 .map(one => one.firstChild?.nodeType === 3 ? one.firstChild.textContent.replace(/[“”]/g, "") : ""))"""
         )
-        assert len(told) == sum(len(one.queries) for one in facts.galleries)
-        for card in told:
+        assert len(cards) == sum(len(one.queries) for one in facts.galleries)
+        for card in cards:
             shown = [text for text in card if text]
             assert len(shown) == len(set(shown)), shown
     places = page.locator(".card.i2t").evaluate_all(
         "cards => cards.map(card => [...card.querySelectorAll('.rank')].map(one => one.textContent).join(', '))"
     )
     ends = [[part.split("–") for part in one.split(", ")] for one in places]
-    every = [sorted(place for part in one for place in range(int(part[0]), int(part[-1]) + 1)) for one in ends]
+    every = [sorted(rank for part in one for rank in range(int(part[0]), int(part[-1]) + 1)) for one in ends]
     assert all(one == [1, 2, 3, 4, 5] for one in every)  # none of the places is lost
     assert any(one != "1, 2, 3, 4, 5" for one in places)  # and some share their words
 
 
 def test_equal_curves_are_both_seen(gathered: Gathered, opened: Open, tmp_path: Path) -> None:
     facts, dataset = gathered
-    own, other = facts.recall["i2t"]
-    equal = replace(facts, recall={**facts.recall, "i2t": (own, replace(own, name=other.name, run=1))})
+    line, other = facts.recall["i2t"]
+    equal = replace(facts, recall={**facts.recall, "i2t": (line, replace(line, name=other.name, run=1))})
     figure = opened(write_page(equal, dataset.photos, tmp_path / "equal")).locator("#curves .figure").first
     below, above = figure.locator(".line").evaluate_all("all => all.map(one => one.getAttribute('d'))")
     assert below == above  # one lies on the other, and through its gaps the one below is seen
@@ -198,9 +198,9 @@ def test_one_query_is_found_by_the_keyboard_and_shows_both_rankings(opened: Open
     box.press("Enter")
     shown = page.locator("#query-shown")
     expect(shown.locator(".query-text")).to_have_text(f"“{facts.items.captions[query.item]}”")
-    asked = re.search(r"#ask-t2i-(\d+)$", page.url)
-    assert asked is not None
-    (query,) = [one for one in facts.queries if (one.direction, one.item) == ("t2i", int(asked[1]))]
+    match = re.search(r"#ask-t2i-(\d+)$", page.url)
+    assert match is not None
+    (query,) = [one for one in facts.queries if (one.direction, one.item) == ("t2i", int(match[1]))]
     expect(shown).to_contain_text(f"ASP {100 * query.values['ASP(tfidf)']:.1f}")
     for title, ranking in (
         ("By score of newer", query.by_score),
@@ -386,8 +386,8 @@ def test_paper_cuts_no_words_and_lets_none_run_into_others(opened: Open) -> None
     page.emulate_media(media="print")
     wider = page.locator(".card .mark, .card .details, .chips li, td, .rank").evaluate_all(
         """all => all.filter(one => one.offsetParent).filter(one => {
-            const [own, box] = [one, one.closest("li, tr, ul")].map(part => part.getBoundingClientRect());
-            return own.right > box.right + 2 || one.scrollWidth > one.clientWidth + 2 && one.clientWidth > 0;
+            const [text, box] = [one, one.closest("li, tr, ul")].map(part => part.getBoundingClientRect());
+            return text.right > box.right + 2 || one.scrollWidth > one.clientWidth + 2 && one.clientWidth > 0;
         }).map(one => one.textContent)"""
     )
     assert wider == []

@@ -13,20 +13,20 @@ from halation.report._rankings import Row, query_rankings, ranked_items
 
 def tied_row(rng: np.random.Generator, n: int = 7) -> Row:
     right = rng.random(n) < 0.4
-    own = right & (rng.random(n) < 0.5)
-    return Row(rng.integers(0, 4, n) / 4, rng.integers(0, 3, n) / 3, right, own)
+    written = right & (rng.random(n) < 0.5)
+    return Row(rng.integers(0, 4, n) / 4, rng.integers(0, 3, n) / 3, right, written)
 
 
 def orders(values: np.ndarray) -> list[list[int]]:
     """Every ranking that equal values leave open: the rank of each item, 1 = the biggest."""
-    found = []
+    orders = []
     for order in itertools.permutations(range(len(values))):
         if all(values[a] >= values[b] for a, b in itertools.pairwise(order)):
             ranks = [0] * len(values)
             for rank, item in enumerate(order, start=1):
                 ranks[item] = rank
-            found.append(ranks)
-    return found
+            orders.append(ranks)
+    return orders
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,12 +56,12 @@ def test_each_ranking_is_headed_by_its_best_and_right_answers_come_last_among_eq
         np.array([False, False, False, True, False]),
     )
     other = np.array([0.0, 0.0, 0.0, 1.0, 0.5])
-    found = query_rankings("t2i", 7, row, {"R@1": 0.0}, sigma=0.25, other_scores=other, depth=3)
-    assert [one.item for one in found.by_score] == [1, 2, 4]  # item 0 is right, so the equals go first
-    assert [one.item for one in found.by_relevance] == [3, 4, 2]
-    assert [one.item for one in found.by_other_score] == [3, 4, 1]
-    assert [one.score_ranks for one in found.by_other_score] == [(1, 1), (2, 2), (3, 5)]  # the other run's ranks
-    assert [one.score for one in found.by_relevance] == pytest.approx([0.1, 0.5, 0.5])
-    assert [one.mark for one in found.by_relevance] == ["written", "", ""]
-    assert (found.right_count, found.item, found.sigma) == (2, 7, 0.25)
+    query = query_rankings("t2i", 7, row, {"R@1": 0.0}, sigma=0.25, other_scores=other, depth=3)
+    assert [one.item for one in query.by_score] == [1, 2, 4]  # item 0 is right, so the equals go first
+    assert [one.item for one in query.by_relevance] == [3, 4, 2]
+    assert [one.item for one in query.by_other_score] == [3, 4, 1]
+    assert [one.score_ranks for one in query.by_other_score] == [(1, 1), (2, 2), (3, 5)]  # the other run's ranks
+    assert [one.score for one in query.by_relevance] == pytest.approx([0.1, 0.5, 0.5])
+    assert [one.mark for one in query.by_relevance] == ["written", "", ""]
+    assert (query.right_count, query.item, query.sigma) == (2, 7, 0.25)
     assert ranked_items(row, np.array([0]))[0].mark == "right"

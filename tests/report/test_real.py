@@ -29,7 +29,7 @@ def test_the_page_of_a_thousand_photographs_is_small_and_opens(photographs: Path
     complaints: list[str] = []
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text))
+    page.on("console", lambda message: complaints.append(message.text))
     page.goto(photographs.as_uri())
     assert page.locator("body *").count() < 9_000  # no list of thousands is built to be looked at
     first = page.locator("#browser-disagree .card:visible .picture").first

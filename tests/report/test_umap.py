@@ -38,8 +38,8 @@ def test_umap_keeps_together_what_is_together(grouped: tuple[Clouds, np.ndarray]
     assert (group[apart.argmin(axis=1)] == group).mean() > 0.95
     assert shown.shapes is not None and np.isfinite(shown.shapes).all()
     long = shown.shapes[:, 0]
-    own = (shown.kinds == 1) & (group == 0)  # captions whose clouds are ten times as wide
-    assert np.median(long[own]) == pytest.approx(10 * np.median(long[(shown.kinds == 0) & (group == 0)]), rel=0.5)
+    wide = (shown.kinds == 1) & (group == 0)  # captions whose clouds are ten times as wide
+    assert np.median(long[wide]) == pytest.approx(10 * np.median(long[(shown.kinds == 0) & (group == 0)]), rel=0.5)
 
 
 def test_the_same_words_many_times_are_one_place_with_a_cloud_like_others(grouped: tuple[Clouds, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Give a run to others: a folder as on Hugging Face, ONNX for programs without torch, TREC files for evaluators.
+"""Export a run for others: a folder as on Hugging Face, ONNX for programs without torch, TREC files for evaluators.
 
 export_run("runs/pcme", "pcme-flickr8k", licence="mit")     # safetensors, config, vocabulary, model card
 model = halation.load("pcme-flickr8k")                      # the same scores, bit for bit

@@ -1,4 +1,4 @@
-"""The model card: what you must know before you use somebody's model."""
+"""The model card of an exported run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEEDS = {
 _EXAMPLE = """```python
 import halation
 
-model = halation.load("FOLDER")  # this folder; nothing is downloaded, no code of it is run
+model = halation.load("FOLDER")  # this folder; nothing is downloaded, and none of its files can run code
 images = model.encode_images(["a.jpg", "b.jpg"])
 texts = model.encode_texts(["two dogs in the snow"])
 scores = model.similarity(images, texts)  # (2, 1), bigger = closer
@@ -107,7 +107,7 @@ def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> s
         else f"no epochs, seed {recipe.train.seed}",
         f"halation {versions.get('halation', halation.__version__)}, torch {versions.get('torch', '?')}",
         "all settings: config.toml",
-        *(f"{key} in config.toml was a path on the machine of training; only its last name is left" for key in cut),
+        *(f"{key} in config.toml was a path on the training machine; only its last name is left" for key in cut),
     ]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -1,4 +1,4 @@
-"""A run as a folder to give away: weights, config, vocabulary, model card."""
+"""Export a run as a folder for others: weights, config, vocabulary and model card."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     calibration.json, projection.safetensors, report.json   if the run has them
     """
     if not _LICENCE.fullmatch(licence):
-        raise InputError(f"{licence!r} is not a licence's short name; write it as hubs do: mit, apache-2.0, cc-by-4.0")
+        raise InputError(
+            f"{licence!r} is not the short name of a licence; write it as hubs do: mit, apache-2.0, cc-by-4.0"
+        )
     source = Path(run)
     load(source)  # raises an error before anything is written
     recipe, cut = _without_local_paths(read_recipe(source))
@@ -50,7 +52,9 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     facts = {key: about[key] for key in _FACTS if key in about}
     origin = facts.get("feature_origin")
     if isinstance(origin, dict) and origin.get("backbone") and _is_local(origin["backbone"]):
-        facts["feature_origin"] = origin | {"backbone": _last_name(origin["backbone"])}  # its weights' sha256 tell it
+        facts["feature_origin"] = origin | {
+            "backbone": _last_name(origin["backbone"])
+        }  # the sha256 of its weights identifies it
     with publish_folder(out) as folder:
         for name in _COPIED:
             if (source / name).is_file():

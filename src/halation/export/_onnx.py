@@ -1,4 +1,4 @@
-"""A run as ONNX graphs, each compared with the run's own model before it is kept."""
+"""Export a run as ONNX graphs; each is compared with the run's own model before it is kept."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def _backbone(model: Model) -> dict[str, Graph]:
 
 def _picture_size(network: Any) -> int:
     """The height and width of a prepared picture, in pixels."""
-    how = how_to_prepare(network)
-    return int(how["crop"] or how["resize"][0])
+    steps = how_to_prepare(network)
+    return int(steps["crop"] or steps["resize"][0])
 
 
 def _width(graph: Graph) -> int:
@@ -180,8 +180,8 @@ def _width(graph: Graph) -> int:
 def _write(graph: Graph, path: Path) -> None:
     axes = {name: {0: "batch", **({1: "length"} if name in graph.long else {})} for name in graph.inputs}
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tracing warns of what `_compare` checks
-        # traced: torch's newer exporter needs another package, takes thirty times as long and fixes the length of texts
+        warnings.simplefilter("ignore")  # tracing warns about problems that `_compare` would find
+        # traced: torch's newer exporter needs another package, takes 30 × as long and fixes the length of texts
         torch.onnx.export(
             graph.module,
             tuple(graph.inputs.values()),
@@ -201,8 +201,8 @@ def _compare(runtime: Any, graph: Graph, path: Path) -> None:
         inputs = {name: _random_input(name, x, batch, length, graph) for name, x in graph.inputs.items()}
         with torch.no_grad():
             expected = graph.model(*inputs.values())
-        given = session.run(None, {name: x.numpy() for name, x in inputs.items()})
-        for name, ours, theirs in zip(graph.outputs, expected, given, strict=True):
+        outputs = session.run(None, {name: x.numpy() for name, x in inputs.items()})
+        for name, ours, theirs in zip(graph.outputs, expected, outputs, strict=True):
             if not torch.allclose(ours, torch.from_numpy(theirs), atol=TOLERANCE, rtol=TOLERANCE):
                 raise HalationError(
                     f"{path.name}: {name} of the graph differs from the model's; nothing was written. Please report it"

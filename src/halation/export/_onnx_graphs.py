@@ -20,7 +20,7 @@ from halation.similarity import Gaussian
 
 __all__ = ["CELLS", "Backbone", "ImageSide", "TextSide", "dense", "mean_and_log_var"]
 
-CELLS = 49  # of a picture, if a graph averages them into fewer
+CELLS = 49  # of a picture, for graphs that average them into fewer
 
 
 def dense(module: nn.Module) -> nn.Module:
@@ -30,7 +30,7 @@ def dense(module: nn.Module) -> nn.Module:
 
 def _with_twins(module: nn.Module) -> nn.Module:
     if isinstance(module, Precomputed) and not module.grid:
-        return module  # its cells stay as they are
+        return module  # it does not average its cells
     for kind, twin in _TWINS.items():
         if isinstance(module, kind):
             replaced: nn.Module = twin(module)

@@ -1,4 +1,4 @@
-"""What preprocess.json says: how to prepare pictures and texts for the graphs, and what was left out."""
+"""The content of preprocess.json: how to prepare pictures and texts for the graphs, and what was left out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def how_to_prepare(network: Any) -> dict[str, Any]:
 
 
 def _how_to_read(vocabulary: Vocabulary) -> dict[str, Any]:
-    """How a text becomes ids: words by the pattern; the id is the index in vocabulary.json's "words", plus `first`."""
+    """How a text becomes ids: the pattern finds words; an id is the index in vocabulary.json's "words" plus `first`."""
     if vocabulary.tokenizer not in _PATTERNS:
         raise InputError(
             f"the tokenizer {vocabulary.tokenizer} is not a plain pattern, as ONNX export needs",
@@ -95,5 +95,5 @@ def left_out_of(model: Model) -> dict[str, str]:
 def why_no_backbone(model: Model, error: HalationError) -> str:
     """Why there is no backbone.onnx, without naming folders of this machine."""
     if model.images.backbone is None:
-        return "it is not known which network computed the run's features; name the backbone"
+        return "the run does not say which network computed its features; name the backbone"
     return error.render(lambda path: "the run" if path == model.folder else path.name)

@@ -1,4 +1,4 @@
-"""The rankings of a run as TREC files."""
+"""Export the rankings of a run as TREC files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def export_trec(
 ) -> list[Path]:
     """Write i2t.run, i2t.qrels, t2i.run and t2i.qrels into the folder `out`, and return their paths.
 
-    The run files hold the rankings of a split, `depth` items per query; the qrels files what is relevant. trec_eval,
-    ranx and ir_measures read them.
+    The run files hold the rankings of a split, `depth` items per query; the qrels files hold what is relevant.
+    trec_eval, ranx and ir_measures read them.
     """
     model = run if isinstance(run, Model) else load(run)
     dataset = model.open_dataset(data, split)

@@ -1,4 +1,4 @@
-"""Where the heads of a model look, over the cells of a picture and over words; or a sentence why that is not known."""
+"""Where the heads of a model look, over the cells of a picture and over words; or why that is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain`: why a picture scores as it does for a text."""
+"""`explain`: explain the score of a picture and a text."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = ["Explainer", "explain", "explain_hit"]
 _CELLS = 7  # parts per row and column of a picture, if the model has no cells
 _TOLERANCE = 0.01  # of the difference between the score now and the score by the index
 _NOT_CALIBRATED = "the run is not calibrated; halation calibrate does that"
-_RELATIVE = "it depends on the query's best hit, which a pair alone does not have; give an index, or search"
+_RELATIVE = "it depends on the query's best hit, which a pair alone does not have; give an index"
 _UNKNOWN_WORDS = "the model knows none of these words"
 
 
 class EncodedImage(NamedTuple):
-    """An encoded image; with the backbone's features and the pixels, if the model looked at the picture."""
+    """An encoded image, with the backbone's features and the pixels if the model looked at the picture."""
 
     encoded: Encoded
     features: Features | None = None
@@ -69,8 +69,8 @@ def explain(
 
     run        a run's folder, or a loaded model
     image      a picture, or its file
-    backbone   the network that computed the features, for a model trained on features whose name does not tell
-    data       the data's folder, for a model that does not keep how the cells of its features were made smaller
+    backbone   the network that computed the features, for a model trained on features that does not name it
+    data       the dataset's folder, for a model that does not store how the cells of its features were reduced
     search     a search with this model: the probability is then that of a hit among its images
     """
     model = run if isinstance(run, Model) else load(run, backbone=backbone, data=data)
@@ -107,9 +107,9 @@ def explain_hit(
     try:
         _ = model.images.network
     except (InputError, MissingExtra) as error:
-        why = error.render(lambda path: path.name)  # a note may be read on another machine
+        reason = error.render(lambda path: path.name)  # without folders: the note may be read on another machine
         return explainer.explain_stored(
-            stored, picture, text, why, name=id, probability=probability, is_wanted=is_wanted
+            stored, picture, text, reason, name=id, probability=probability, is_wanted=is_wanted
         )
     explained = explainer(picture, text, name=id, probability=probability, is_wanted=is_wanted)
     score = float(model.similarity(stored, model.encode_texts(explained.text)))
@@ -156,18 +156,18 @@ class Explainer:
         image: Encoded,
         picture: Image.Image,
         text: str,
-        why: str,
+        reason: str,
         *,
         name: str,
         probability: MatchProbability,
         is_wanted: IsWanted = always,
     ) -> Explanation:
-        """Explain an image by its stored embedding, if the model cannot look at the picture; `why` says why not."""
+        """Explain an image by its stored embedding, if the model cannot look at the picture for this `reason`."""
         explained = self._explain(EncodedImage(image), picture.convert("RGB"), text, name, probability, is_wanted)
-        note = f"the influence of the picture's parts is not known: {why}"
+        note = f"the influence of the picture's parts is not known: {reason}"
         return replace(explained, notes=(*explained.notes, note))
 
-    @torch.no_grad()  # not inference mode, whose tensors SGRAF's products refuse
+    @torch.no_grad()  # not inference_mode: SGRAF's products do not take its tensors
     def _explain(
         self,
         image: EncodedImage,
@@ -182,9 +182,6 @@ class Explainer:
         parts = score_parts(self.compare, image.encoded, encoded_text)
         score = math.fsum(part.value for part in parts)
         over_cells, over_words = self._attention(image, query.text, encoded_text, words)
-
-        def text_scores(texts: Sequence[str]) -> Tensor:
-            return self._scores(image.encoded, self._encode_texts(texts))[0]
 
         if not query.understood:
             probability = MatchProbability(None, _UNKNOWN_WORDS)
@@ -205,7 +202,7 @@ class Explainer:
             about_image_attention=over_cells.why_none,
             about_text_attention=over_words.why_none,
             image_influence=self._image_influence(image, encoded_text, score, is_wanted),
-            text_influence=_array(word_influence(score, words.without, text_scores, is_wanted)),
+            text_influence=self._text_influence(image, words, score, is_wanted),
             picture=picture,
             view=self._view(picture, image.pixels is not None),
             notes=(*query.notes, *_limits(words, image)),
@@ -222,6 +219,12 @@ class Explainer:
             return self._scores(self.network.images(self.model.images.read(pixels)), text)[:, 0]
 
         return _array(cell_influence(image.pixels, parts, parts, score, scores, is_wanted))
+
+    def _text_influence(self, image: EncodedImage, words: TextWords, score: float, is_wanted: IsWanted) -> FloatArray:
+        def scores(texts: Sequence[str]) -> Tensor:
+            return self._scores(image.encoded, self._encode_texts(texts))[0]
+
+        return _array(word_influence(score, words.without, scores, is_wanted))
 
     def _encode_texts(self, texts: Sequence[str]) -> Encoded:
         return self.network.captions(self.model.texts.tokens(texts))
@@ -243,7 +246,7 @@ class Explainer:
         return tuple(not unknown.intersection(self.model.texts.words(word) or ()) for word in words.words)
 
     def _probability(self, score: float, text: str) -> MatchProbability:
-        """As a search shows it. A pair alone has none if probabilities are relative to the query's best hit."""
+        """The probability that a search would show. A pair alone has none if it is relative to the query's best hit."""
         calibrators, notes = read_calibrators(self.model.folder)
         if calibrators is None:
             return MatchProbability(None, notes[0] if notes else _NOT_CALIBRATED)

@@ -1,4 +1,4 @@
-"""`Explanation`: why a picture scores as it does for a text, as plain values."""
+"""`Explanation`: the explanation of a score, as plain values."""
 
 from __future__ import annotations
 

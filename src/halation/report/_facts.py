@@ -1,4 +1,4 @@
-"""`Facts`: everything a report shows, as numbers and references to items. Neither HTML nor models come in here."""
+"""`Facts`: everything a report shows, as numbers and indices of items; no HTML, no models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 TruthCoverage = Literal["written", "judged", "classes", "all"]
-"""What a truth knows about the pairs that it does not call right.
+"""How much a truth knows about the pairs that it does not call right.
 
 written   each caption has the image it was written for; nobody looked at other pairs
 judged    more pairs were judged (CxC, ECCV Caption), but not all
@@ -41,7 +41,7 @@ all       every pair is known (drawn scenes)
 """
 
 Mark = Literal["written", "right", ""]
-"""written: the caption was written for that image; right: they match by the truth all the same; "": neither."""
+"""written: the caption was written for that image; right: the truth calls it a match anyway; "": neither."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Training:
-    """What a run logged while it trained: losses by step, validation by epoch, and the epoch whose weights it kept."""
+    """The training log of a run: losses by step, validation by epoch, and the epoch whose weights it kept."""
 
     losses: tuple[Line, ...]
     validation: tuple[Line, ...]
@@ -118,7 +118,7 @@ class ReliabilityLine:
 class ReliabilityFacts:
     """The reliability of match probabilities in one direction.
 
-    note          what was measured
+    note          which hits were measured
     missing       why there is no calibrated line, if there is none
     fitted_here   if the calibrator was fitted on images of this report: a sentence that says on which
     """
@@ -161,7 +161,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Queries worth looking at, and why these."""
+    """Queries worth looking at, and why they were chosen."""
 
     key: str
     title: str
@@ -231,7 +231,7 @@ class Facts:
     galleries          in the order they are shown; their queries are all in `queries`
     sigma              of "images" and "captions"; empty if embeddings are points
     right_counts       how many right answers each of the "images" and "captions" has
-    coverage           what the truth knows about the pairs that it does not call right
+    coverage           how much the truth knows about the pairs that it does not call right
     """
 
     data: str

@@ -1,4 +1,4 @@
-"""Which queries to look at: the best, the worst, and above all those on which the measures disagree."""
+"""Choose the queries to look at: the best, the worst, and those on which the measures disagree."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ _FIRST_ANSWER: dict[TruthCoverage, str] = {
     "all": "Every pair of this data is known, so the first answer is wrong.",
 }
 _UNMARKED: dict[TruthCoverage, tuple[str, str]] = {
-    "written": ("not marked", "No annotator marked this pair. It may match all the same."),
+    "written": ("not marked", "No annotator marked this pair, but it may match."),
     "judged": ("not marked", "This pair was not judged a match. Not every pair was judged, so it may match."),
-    "classes": ("another class", "Only items of the same class count as right. This one may fit all the same."),
+    "classes": ("another class", "Only items of the same class count as right, but this one may fit."),
     "all": ("no match", "Every pair of this data is known: this caption is not true of this image."),
 }
 
 
 def truth_coverage(dataset: Dataset) -> TruthCoverage:
-    """What the truth of a dataset knows about the pairs that it does not call right."""
+    """How much the truth of a dataset knows about the pairs that it does not call right."""
     kind = dataset.truth.kind
     if kind == "pairs" and dataset.name.startswith("scenes-"):
         return "all"
@@ -149,7 +149,7 @@ def choose_galleries(
 def _changed(
     direction: Direction, items: IntArray, ours: Columns, theirs: Columns, count: int, texts: Sequence[str] | None
 ) -> list[Gallery]:
-    """Queries that one run hits and the other misses, the ones missed by most first."""
+    """Queries that one run hits and the other misses; first those that the other ranks worst."""
     hit, their_hit = ours["R@1"] > 0, theirs["R@1"] > 0
     rules = (
         ("won", "Won", "Only this run puts a right answer first.", hit & ~their_hit, theirs["MedR"]),
@@ -184,7 +184,7 @@ def _ints(values: IntArray) -> tuple[int, ...]:
 
 
 def asp_histograms(columns: Columns) -> tuple[Histogram, ...]:
-    """The ASP of R@1's hits and of its misses, over common bins: do the two measures see the same thing?"""
+    """Histograms of ASP over R@1's hits and over its misses, with common bins: do the two measures agree?"""
     asp, hit = 100 * columns["ASP(tfidf)"], columns["R@1"] > 0
     edges = np.linspace(np.floor(asp.min()), np.ceil(asp.max()) + (asp.min() == asp.max()), _BINS + 1)
     return tuple(

@@ -1,4 +1,4 @@
-"""`gather_facts`: a run and data, measured, as the `Facts` of a report."""
+"""`gather_facts`: measure a run on a dataset and collect the `Facts` of its report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gather_facts(
     seed: int = 0,
     progress: Progress = silent,
 ) -> tuple[Facts, Dataset]:
-    """Everything a report shows of a run on a split, and the split (for its pictures).
+    """The facts that a report shows of a run on a split, and the split (for its pictures).
 
     against    another run to compare with: differences are run − against
     queries    for how many queries both rankings are kept, those of the galleries first; at most 5,000
@@ -63,13 +63,26 @@ def gather_facts(
         raise InputError(
             f"queries is {queries:,}; it must be 0 to {MOST_QUERIES:,}: with more, the page is too large to open"
         )
-    titles = _titles(run, against)
-    ours = measure_run(titles[0], 0, run, data, split, progress)
-    theirs = None if against is None else measure_run(titles[1], 1, against, data, split, progress)
-    runs = [ours] if theirs is None else [ours, theirs]
+    runs = _measure_runs(run, against, data, split, progress)
+    return _facts(runs, queries, seed, progress), runs[0].dataset
+
+
+def _measure_runs(
+    run: Folder, against: Folder | None, data: Folder, split: str, progress: Progress
+) -> list[MeasuredRun]:
+    """The report's run, and the run to compare with if there is one, measured on the split."""
+    folders = [folder for folder in (run, against) if folder is not None]
+    return [
+        measure_run(title, number, folder, data, split, progress)
+        for number, (title, folder) in enumerate(zip(_titles(folders), folders, strict=True))
+    ]
+
+
+def _facts(runs: list[MeasuredRun], queries: int, seed: int, progress: Progress) -> Facts:
+    ours, theirs = runs[0], runs[1] if len(runs) > 1 else None
     dataset, truth = ours.dataset, ours.dataset.truth
     corpus = Semantics.fit(dataset.captions, dataset.image_of, "tfidf").corpus()
-    chosen = [gallery for direction in DIRECTIONS for gallery in _galleries(ours, theirs, direction)]
+    galleries = [gallery for direction in DIRECTIONS for gallery in _galleries(ours, theirs, direction)]
     comparison = None
     if theirs is not None:
         comparison = compare(theirs.report, ours.report, resamples=_RESAMPLES, seed=seed, progress=progress)
@@ -88,22 +101,22 @@ def gather_facts(
         recall_by_sigma=_recall_by_sigma(runs) if ours.sigma else _NO_SIGMA,
         sigma_histograms=sigma_histograms(ours.sigma) if ours.sigma else _NO_SIGMA,
         asp_histograms={direction: asp_histograms(ours.report.per_query[direction]) for direction in DIRECTIONS},
-        galleries=tuple(chosen),
+        galleries=tuple(galleries),
         certainty=certainty_extremes(ours.sigma) if ours.sigma else (),
-        queries=all_rankings(runs, corpus, chosen, queries, seed, progress),
+        queries=all_rankings(runs, corpus, galleries, queries, seed, progress),
         sigma=ours.sigma,
         right_counts={"images": truth.n_positives("i2t"), "captions": truth.n_positives("t2i")},
         coverage=truth_coverage(dataset),
         map=ours.map(seed=seed, progress=progress),
         notes=tuple(ours.report.notes()),
-    ), dataset  # fmt: skip
+    )
 
 
-def _titles(run: Folder, against: Folder | None) -> list[str]:
-    """The names of the folders; with the names of their parents, if they are the same."""
-    folders = [Path(folder).resolve() for folder in (run, against) if folder is not None]
-    names = [folder.name for folder in folders]
-    return names if len(set(names)) == len(names) else [f"{folder.parent.name}/{folder.name}" for folder in folders]
+def _titles(folders: list[Folder]) -> list[str]:
+    """The names of the folders; with the names of their parents, if two are the same."""
+    paths = [Path(folder).resolve() for folder in folders]
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [f"{path.parent.name}/{path.name}" for path in paths]
 
 
 def _galleries(ours: MeasuredRun, theirs: MeasuredRun | None, direction: Direction) -> list[Gallery]:

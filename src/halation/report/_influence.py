@@ -24,15 +24,15 @@ __all__ = [
 
 T = TypeVar("T")
 IsWanted = Callable[[], bool]
-"""Asked before every batch: does anybody still wait for the answer?"""
+"""Called before every batch: is the explanation still wanted?"""
 
-MOST_WORDS = 48  # left out one at a time: each makes a new text to encode
-_MOST_PER_ROW = 8  # parts of a picture: at most 64 new pictures to encode
+MOST_WORDS = 48  # left out one at a time; each one takes another encoding
+_MOST_PER_ROW = 8  # parts of a picture: at most 64 more encodings
 _BATCH = 16  # texts or pictures at a time
 
 
 class ExplanationCancelled(HalationError):
-    """Nobody waits for this explanation any more, so it was not finished."""
+    """The explanation was cancelled, because nobody waits for it any more."""
 
 
 def always() -> bool:

@@ -1,4 +1,4 @@
-"""`MeasuredRun`: a run on a split, with what it embeds, what it scores and how good that is."""
+"""`MeasuredRun`: a run on a split, with its embeddings, scores and measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`report_run` and `write_page`: a run and data, or the facts about them, as one HTML page."""
+"""`report_run` and `write_page`: write the report of a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def report_run(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Path:
-    """Measure a run on a split and write `out/index.html`, a page that needs nothing but a browser. Returns its path.
+    """Measure a run on a split and write `out/index.html`, a page that needs only a browser. Returns its path.
 
     against    another run to compare with, on the same split
     queries    for how many queries both rankings are kept, half in each direction, those of the galleries first;
                at most 5,000
     """
-    folder = _folder(out)  # before the work: a folder that cannot be made fails at once
+    folder = _folder(out)  # first, so that a folder that cannot be made fails before the work
     facts, dataset = gather_facts(
         run, data, split=split, against=against, queries=queries, seed=seed, progress=progress
     )

@@ -1,4 +1,4 @@
-"""The parts of the page that a reader works with, one query's rankings and the map; and the data of their scripts."""
+"""The interactive parts of the page, one query's rankings and the map, and the data for their scripts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _checkbox(name: str, text: str, colour: str) -> Markup:
 
 
 def script_data(facts: Facts) -> dict[str, Any]:
-    """What the page's scripts need, for `data_block`: names, captions, rankings and the map, as short as possible."""
+    """The data for the page's scripts, kept short: names, captions, rankings and the map."""
     about = facts.report.about
     return {
         "runs": [run.name for run in facts.runs],
@@ -113,7 +113,7 @@ def script_data(facts: Facts) -> dict[str, Any]:
 
 
 def images_needed(facts: Facts) -> list[int]:
-    """The images the page shows, the most needed first: in galleries, in other rankings, on the map."""
+    """The images that the page shows: first those in galleries, then in other rankings, then on the map."""
     shown = {(gallery.direction, item) for gallery in facts.galleries for item in gallery.queries}
     first = [query for query in facts.queries if (query.direction, query.item) in shown]
     images = [image for query in first for image in _images_of(query)]

@@ -86,7 +86,9 @@ def probabilities(facts: Facts) -> Markup:
     parts: list[Markup] = [
         tag("h3", "Match probabilities: predicted and observed"),
         *_missing_calibration(facts),
-        tag("div", [_reliability(way, one) for way, one in facts.reliability.items()], class_="figures wide"),
+        tag(
+            "div", [_reliability(direction, one) for direction, one in facts.reliability.items()], class_="figures wide"
+        ),
         tag("h3", "Uncertainty"),
     ]
     if isinstance(facts.recall_by_sigma, Missing):
@@ -120,16 +122,16 @@ def _missing_calibration(facts: Facts) -> list[Markup]:
     return [missing_note("", one) for one in missing if one is not None][:1]
 
 
-def _reliability(direction: Direction, found: ReliabilityFacts | Missing) -> Markup:
+def _reliability(direction: Direction, measured: ReliabilityFacts | Missing) -> Markup:
     name = DIRECTION_NAMES[direction]
-    if isinstance(found, Missing):
-        return missing_note(f"{name}: ", found)
+    if isinstance(measured, Missing):
+        return missing_note(f"{name}: ", measured)
     series = []
-    for line in found.lines:
+    for line in measured.lines:
         calibrated = line.name == "calibrated"
-        where = " (fitted on these images)" if found.fitted_here and calibrated else ""
+        remark = " (fitted on these images)" if measured.fitted_here and calibrated else ""
         series.append(
-            Line(f"{line.name}{where}, ECE {line.ece:.3f}", line.predicted, line.observed, 0 if calibrated else 1)
+            Line(f"{line.name}{remark}, ECE {line.ece:.3f}", line.predicted, line.observed, 0 if calibrated else 1)
         )
     high = max(max(max(line.x), max(line.y)) for line in series)
     axes = Axes(
@@ -140,12 +142,12 @@ def _reliability(direction: Direction, found: ReliabilityFacts | Missing) -> Mar
         high=min(1.0, 1.08 * high),
         diagonal=True,
     )
-    warning = tag("strong", f"{found.fitted_here} ") if found.fitted_here else None
+    warning = tag("strong", f"{measured.fitted_here} ") if measured.fitted_here else None
     return _figure(
         f"Reliability, {name}",
         lines(series, axes, points=True),
         _keys(series),
-        [warning, f"The closer to the dashed line, the better calibrated. {found.note}"],
+        [warning, f"The closer to the dashed line, the better calibrated. {measured.note}"],
     )
 
 
@@ -179,7 +181,7 @@ def missing_note(what: str, missing: Missing) -> Markup:
 
 
 def _figure(title: str, drawing: Markup, keys: Sequence[tuple[str, int]] | None, note: Child) -> Markup:
-    """A drawing with its title, its legend and how to read it."""
+    """A drawing with its title, its legend and a note on how to read it."""
     words = tag("p", note, class_="note") if note else None
     return tag("figure", tag("figcaption", title), _legend(keys) if keys else None, drawing, words)
 

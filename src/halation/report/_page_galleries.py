@@ -1,4 +1,4 @@
-"""The galleries of the page: queries with their first answers, how relevant these are, and what annotators marked."""
+"""The galleries of the page: queries with their first answers, each with its relevance and annotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head of the page: what was measured, what it means in words, and the table of all measures."""
+"""The head of the page: a summary in words, four headline numbers, and the table of all measures."""
 
 from __future__ import annotations
 
@@ -138,6 +138,24 @@ def _tile(facts: Facts, direction: Direction, metric: str) -> Markup | None:
 
 def measures(facts: Facts) -> Markup:
     """The table of every measure in both directions; the page's script sorts and filters it."""
+    field = tag("input", type="search", id="measures-filter", placeholder="R@, ASP, image …", autocomplete="off")
+    tools = tag(
+        "div",
+        tag("label", "Filter ", field),
+        tag("p", "", id="measures-count", role="status", class_="count"),
+        class_="tools",
+    )
+    return tag(
+        "section",
+        tag("h2", "Measures"),
+        tag("p", _explanation(facts), class_="why"),
+        tools,
+        tag("div", _table(facts), class_="scroll", tabindex="0", role="region", aria_label="Table of measures"),
+        id="measures",
+    )
+
+
+def _table(facts: Facts) -> Markup:
     compared = facts.comparison is not None
     header = ["Measure", "Direction", facts.runs[0].name]
     header += [facts.runs[1].name, "Difference", "", "p"] if compared else []
@@ -156,36 +174,14 @@ def measures(facts: Facts) -> Markup:
         )
         for text in header
     ]
-    table = tag(
-        "table",
-        tag("thead", tag("tr", heads)),
-        tag("tbody", rows),
-        id="measures-table",
-        class_="compared" if compared else "",
-    )
-    return tag(
-        "section",
-        tag("h2", "Measures"),
-        tag("p", _explanation(facts), class_="why"),
-        tag(
-            "div",
-            tag(
-                "label",
-                "Filter ",
-                tag("input", type="search", id="measures-filter", placeholder="R@, ASP, image …", autocomplete="off"),
-            ),
-            tag("p", "", id="measures-count", role="status", class_="count"),
-            class_="tools",
-        ),
-        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Table of measures"),
-        id="measures",
-    )
+    parts = tag("thead", tag("tr", heads)), tag("tbody", rows)
+    return tag("table", *parts, id="measures-table", class_="compared" if compared else "")
 
 
 def _explanation(facts: Facts) -> str:
     text = (
-        "Values are percentages; MedR is a rank. Brackets hold the 95 % interval over resampled images. Under each "
-        "ASP: where it is between chance (0 %) and its ceiling (100 %), the ASP of ranking by the relevance itself. "
+        "Values are percentages; MedR is a rank. Brackets hold the 95 % interval over resampled images. Under each ASP "
+        "you see where it is between chance (0 %) and its ceiling (100 %), the ASP of ranking by relevance itself. "
     )
     if facts.comparison is None:
         return text + "Give a second run to compare this one with."
@@ -226,12 +222,12 @@ def _value(report: Report, direction: Direction, metric: str) -> Markup:
     results = report.results(direction)
     value, (low, high) = results[metric], results.interval(metric)
     interval = cell(value, low, high).partition(" ")[2]
-    beside = None
+    position = None
     share, ceiling = results.adjusted(metric), results.ceiling(metric)
     if share is not None and ceiling is not None:
-        beside = tag("small", f"{plain(share)} % of the way from chance to {plain(ceiling)}")
+        position = tag("small", f"{plain(share)} % of the way from chance to {plain(ceiling)}")
     return tag(
-        "td", f"{value:.2f} ", tag("span", interval, class_="interval"), beside, class_="number", data_value=value
+        "td", f"{value:.2f} ", tag("span", interval, class_="interval"), position, class_="number", data_value=value
     )
 
 

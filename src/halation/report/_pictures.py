@@ -1,4 +1,4 @@
-"""Pictures inside a page: thumbnails within a budget, and pictures under an attention or an influence."""
+"""Pictures for a page: thumbnails within a size budget, and pictures that show an attention or an influence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _broken_note(broken: int) -> list[str]:
 
 
 def _thumbnail(picture: Image.Image, side: int) -> str:
-    """A picture much smaller than a thumbnail (drawn scenes) is kept as it is, without loss."""
+    """A thumbnail as base64; a much smaller picture (a drawn scene) keeps its size, without loss."""
     if max(picture.size) <= side // 2:
         return encode_picture(picture, lossless=True, method=4)
     picture.thumbnail((side, side), Image.Resampling.LANCZOS)

@@ -1,4 +1,4 @@
-"""The parts that add up to a score, for every similarity, and the facts beside it."""
+"""The parts that add up to a score, for every similarity, and other facts about the pair."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def score_facts(compare: Any, image: Encoded, text: Encoded, recipe: Recipe, lea
     loss, learnt_values = recipe.loss.soft_contrastive, learnt.get("soft_contrastive", {})
     if loss.weight and not (image.is_point or text.is_point):
         draw = torch.Generator().manual_seed(0)
-        how = {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES, **learnt_values}
-        matches = match_probability(image.to("cpu"), text.to("cpu"), generator=draw, **how)  # type: ignore[arg-type]
-        whose = "its learnt" if learnt_values else "the recipe's initial"
-        facts[f"PCME's match probability, at {whose} scale and shift"] = float(matches)
+        options = {"scale": loss.scale, "shift": loss.shift, "samples": _SAMPLES, **learnt_values}
+        matches = match_probability(image.to("cpu"), text.to("cpu"), generator=draw, **options)  # type: ignore[arg-type]
+        source = "its learnt" if learnt_values else "the recipe's initial"
+        facts[f"PCME's match probability, at {source} scale and shift"] = float(matches)
     return facts
 
 

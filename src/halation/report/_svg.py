@@ -1,4 +1,4 @@
-"""Small figures as SVG: text stays text, colours are the page's own, so that they follow its dark mode."""
+"""Small figures as SVG. Text stays text, and colours come from the page, so that they follow its theme."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 def lines(series: Sequence[Line], axes: Axes, *, points: bool = False) -> Markup:
     """A line chart; `points` marks each value and gives it a tooltip.
 
-    If there are two runs, the line of run 0 is drawn last and dashed, so that a line of run 1 below it is seen.
+    If there are two runs, the line of run 0 is drawn last and dashed, so that you can see a line of run 1 below it.
     """
     xs = [x for line in series for x in line.x]
     ys = [y for line in series for y in line.y]
@@ -195,8 +195,8 @@ def _framed(axes: Axes, across: _Scale, up: _Scale, marks: Sequence[Markup], *, 
 
 def _x_ticks(across: _Scale, axes: Axes) -> list[float]:
     if not across.log:
-        found = ticks(across.low, across.high, max(2, axes.width // 80))
-        return [x for x in found if x == round(x)] if axes.whole_x else found
+        values = ticks(across.low, across.high, max(2, axes.width // 80))
+        return [x for x in values if x == round(x)] if axes.whole_x else values
     powers = range(math.floor(math.log10(across.low)), math.ceil(math.log10(across.high)) + 1)
-    found = [10.0**power for power in powers if across.low <= 10.0**power <= across.high * 1.0001]
-    return found if len(found) > 1 else [across.low, across.high]
+    values = [10.0**power for power in powers if across.low <= 10.0**power <= across.high * 1.0001]
+    return values if len(values) > 1 else [across.low, across.high]

@@ -40,6 +40,15 @@ def test_a_typing_mistake_is_one_line_with_a_remedy_and_code_2(line: str, capsys
     assert printed.err == f"halation: {MISTAKES[line]}\n"
 
 
+@pytest.mark.parametrize(
+    "verb", ["evaluate", "compare", "train", "demo", "features", "export", "embed", "index", "report", "explain"]
+)
+def test_every_verb_that_writes_takes_the_short_option(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert halation(verb, "--help") == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if " --out " in line)
+    assert " -o " in line
+
+
 @pytest.mark.parametrize("line", ["", "data"])
 def test_a_group_alone_shows_its_help(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert halation(*line.split()) == 2

@@ -40,7 +40,7 @@ def test_the_module_runs_and_lists_every_study() -> None:
 
 def test_the_package_has_no_studies(capsys: pytest.CaptureFixture[str]) -> None:
     assert halation("study", "daa") == 2
-    assert "No such command" in capsys.readouterr().err
+    assert "unknown command 'study'" in capsys.readouterr().err
     wheel = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[tool.hatch.build.targets.wheel]")[1]
     assert "studies" not in wheel.split("[tool.hatch.build.targets.sdist]")[0]
     for path in (ROOT / "src").rglob("*.py"):

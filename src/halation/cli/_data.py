@@ -52,7 +52,8 @@ def features(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="The dataset's folder.")],
     backbone: Annotated[str, typer.Option(help="efficientnet_lite0, or the name or folder of a transformers model.")],
     out: Annotated[
-        Path | None, typer.Option(help=r"Folder for the features.  \[default: DATA/features/BACKBONE]")
+        Path | None,
+        typer.Option("--out", "-o", help=r"Folder for the features.  \[default: DATA/features/BACKBONE]"),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Pictures per batch.")] = 32,
     cells: Annotated[
@@ -65,8 +66,9 @@ def features(
 ) -> None:
     """Compute a frozen backbone's features of every picture once, to train on them.
 
-    If it is interrupted, run the same command again: it continues where it stopped. If you add or change pictures, a
-    second run computes only those.
+    If it is interrupted, run the same command again: it continues where it stopped.
+
+    After you add or change pictures, run it again: only those are computed.
     """
     from halation._files import read_json
     from halation.data import Projection, cache_features

@@ -32,7 +32,7 @@ class Format(str, Enum):
 
 
 Data = Annotated[Path, typer.Option(help="The dataset: its folder, a captions.jsonl, or a COCO or Karpathy JSON.")]
-Out = Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Also write the result to this JSON file.")]
 TableFormat = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
 Scores = Annotated[

@@ -46,8 +46,9 @@ def embed(
 ) -> None:
     """Embed pictures or captions with a trained model.
 
-    If it is interrupted, run the same command again: it continues where it stopped. To use several processes, start it
-    with torchrun.
+    If it is interrupted, run the same command again: it continues where it stopped.
+
+    To use several processes, start it with torchrun.
     """
     from halation.search import embed as embed_source
 

@@ -46,7 +46,7 @@ def train(
         typer.Argument(metavar="RECIPE", help="A name that `halation recipes` lists, or your own TOML file."),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The dataset's folder.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder for the run.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A new folder for the run.")] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting of the recipe; repeatable."),
@@ -108,7 +108,7 @@ def demo(
         Path | None,
         typer.Option(help="A Flickr8k folder to use instead of drawn scenes; missing features are computed."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the scenes and the runs.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the scenes and the runs.")] = Path("demo"),
     images: Annotated[
         int | None, typer.Option(help=r"Scenes to draw for training; 600 for a quick look.  \[default: 6000]")
     ] = None,

@@ -60,7 +60,9 @@ def as_scores(scores: Array, name: str = "scores") -> FloatArray:
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InputError(f"{name} is empty: shape {matrix.shape}")
     if matrix.dtype.kind in "iu" and matrix.itemsize == 8 and max(-int(matrix.min()), int(matrix.max())) > 1 << 53:
-        raise InputError(f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks")
+        raise InputError(
+            f"{name} holds integers beyond 2**53, which floats cannot tell apart", remedy="pass their ranks"
+        )
     narrow = matrix.dtype.newbyteorder("=") in _NARROW
     matrix = matrix.astype(np.float32 if narrow else np.float64, copy=False)
     _check_finite(matrix, name)
@@ -76,7 +78,7 @@ def as_relevant(relevant: Array, shape: tuple[int, int], name: str = "relevant")
             raise InputError(f"{name} must be true or false, not {matrix.dtype}")
         marks = matrix.astype(np.bool_)
         if not all(np.array_equal(matrix[row], marks[row]) for row in range(shape[0])):  # row by row: no big temporary
-            raise InputError(f"{name} must be true or false; for graded relevance use ndcg_at or asp")
+            raise InputError(f"{name} must be true or false", remedy="for graded relevance use ndcg_at or asp")
         return marks
     return matrix
 

@@ -54,15 +54,16 @@ def read_npy(path: str | os.PathLike[str], *, mmap: bool = True) -> npt.NDArray[
     except ValueError as error:
         if any(word in str(error).lower() for word in ("pickle", "object")):
             raise InputError(
-                "is not a plain array (pickled Python objects, or not a .npy file at all); such files can "
-                "run code when loaded, so they are refused: save the numbers with numpy.save",
+                "is not a plain array (pickled Python objects, or not a .npy file at all); such files can run code "
+                "when loaded, so they are refused",
                 path=source,
+                remedy="save the numbers with numpy.save",
             ) from None
         raise InputError(f"is not a readable .npy file ({error}); was it written completely?", path=source) from None
     except (OSError, EOFError, SyntaxError) as error:
         raise InputError(f"is not a readable .npy file ({error}); was it written completely?", path=source) from None
     if not isinstance(array, np.ndarray):
-        raise InputError("is an archive of several arrays; save the one matrix with numpy.save", path=source)
+        raise InputError("is an archive of several arrays", path=source, remedy="save the one matrix with numpy.save")
     return array
 
 
@@ -85,7 +86,7 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
 def path_below(name: str, source: str) -> str:
     """`name`, if it is a path that stays below its folder; `source` is where it was read ("captions.jsonl line 3")."""
     if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
-        raise InputError(f": {name!r} leaves the dataset's folder; name files below it", path=source)
+        raise InputError(f": {name!r} leaves the dataset's folder", path=source, remedy="name files below it")
     return name
 
 
@@ -118,9 +119,8 @@ def _text(source: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"line {line}: not UTF-8 (byte {data[error.start]:#04x}); convert the file", path=source
-        ) from None
+        problem = f"line {line}: not UTF-8 (byte {data[error.start]:#04x})"
+        raise InputError(problem, path=source, remedy="convert the file") from None
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
@@ -130,7 +130,7 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     except OSError as error:  # a name longer than the system allows
         raise InputError(f"{str(source)[:80]}… does not exist ({error.strerror})") from None
     if is_folder:
-        raise InputError("is a folder; name a file", path=source)
+        raise InputError("is a folder", path=source, remedy="name a file")
     if not is_file:
         raise InputError("does not exist", path=source)
     return source

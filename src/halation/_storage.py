@@ -55,6 +55,7 @@ DATA = "data-"
 """The beginning of the names of the folders that `replace_version` makes."""
 
 _PARTIAL = ".halation-partial-"
+_COPY_AGAIN = "copy the folder again, or make it again"
 T = TypeVar("T")
 
 
@@ -65,7 +66,7 @@ def publish_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise InputError(f": the folder {target.parent} does not exist", path=target)
     if target.is_dir():
-        raise InputError("is a folder; name a file", path=target)
+        raise InputError("is a folder", path=target, remedy="name a file")
     with _partial(target.parent, lambda path: path.touch(exist_ok=False), target.suffix) as temporary:
         yield temporary
         sync(temporary)
@@ -81,7 +82,7 @@ def publish_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError("exists already; name a new or empty folder", path=target)
+        raise InputError("exists already", path=target, remedy="name a new or empty folder")
     target.parent.mkdir(parents=True, exist_ok=True)
     with _partial(target.parent, Path.mkdir) as folder:
         yield folder
@@ -280,13 +281,10 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool 
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():
-            raise InputError("is missing; copy the folder again, or make it again", path=path)
+            raise InputError("is missing", path=path, remedy=_COPY_AGAIN)
         size = path.stat().st_size
         if size != expected["bytes"]:
-            raise InputError(
-                f"is damaged: it has {size:,} bytes instead of {expected['bytes']:,}; copy the folder again, "
-                "or make it again",
-                path=path,
-            )
+            problem = f"is damaged: it has {size:,} bytes instead of {expected['bytes']:,}"
+            raise InputError(problem, path=path, remedy=_COPY_AGAIN)
         if verify and sha256_of(path) != expected["sha256"]:
-            raise InputError("is damaged: its checksum differs; copy the folder again, or make it again", path=path)
+            raise InputError("is damaged: its checksum differs", path=path, remedy=_COPY_AGAIN)

@@ -110,7 +110,9 @@ def _array(path: Path, base: int, size: int, entry: Mapping[str, Any]) -> npt.ND
 def _existing(path: str | os.PathLike[str]) -> Path:
     source = Path(path)
     if not source.is_file():
-        raise InputError(f"{'is a folder; name a file' if source.is_dir() else 'does not exist'}", path=source)
+        if source.is_dir():
+            raise InputError("is a folder", path=source, remedy="name a file")
+        raise InputError("does not exist", path=source)
     return source
 
 

@@ -98,7 +98,7 @@ def _lines(calibrator: Calibrator) -> list[str]:
     sure = f"{100 * abstention.precision:.0f} %"
     answered = f"; at {sure} precision {100 * abstention.recall:.0f} % of the queries with a match are answered"
     if abstention.threshold is None:
-        answered = f"; no threshold is right {sure} of the time, so it is never said"
+        answered = f"; no threshold is right {sure} of the time, so it never claims a match"
     shape = conformal.nonconformity
     bound = f"score ≥ {shape.best_weight:g} · best − {conformal.quantile:.3g} {-shape.slope:+.2g} · x, x: ln σ"
     return [

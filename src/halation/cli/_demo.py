@@ -38,7 +38,8 @@ def run_demo(
     if data is None:
         _draw(folder, images, progress, log)
     elif images is not None:
-        raise InputError(f"--images is for drawn scenes, and {data} has its own pictures; leave out --images or --data")
+        problem = f"--images is for drawn scenes, and {data} has its own pictures"
+        raise InputError(problem, remedy="leave out --images or --data")
     world = "scenes" if (folder / "scenes.json").exists() else "flickr8k"
     names = (f"{world}_pcme", f"{world}_pcme_daa")
     settings += _features(folder, out, names[0], settings, progress, log)
@@ -105,7 +106,8 @@ def _draw(folder: Path, images: int | None, progress: Progress, log: Log) -> Non
         raise InputError(f"--images is {images}; the demo needs at least {_LEAST['train']} pictures to train on")
     if (folder / "scenes.json").exists():
         if images is not None and (existing := len(read_scenes(folder, "train").images)) != images:
-            raise InputError(f"has {existing:,} pictures to train on, not {images:,}; give another --out", path=folder)
+            problem = f"has {existing:,} pictures to train on, not {images:,}"
+            raise InputError(problem, path=folder, remedy="give another --out")
         return
     drawn = images or _IMAGES
     sizes = {"train": drawn, "dev": max(_LEAST["dev"], drawn // 12), "test": max(_LEAST["test"], drawn // 6)}

@@ -37,7 +37,7 @@ def export(
         raise InputError("name a folder: -o OUT for the model (with --onnx as ONNX), or --trec OUT for its rankings")
     if trec is not None:
         if data is None:
-            raise InputError("--trec ranks a split of a dataset; name the dataset's folder with --data")
+            raise InputError("--trec ranks a split of a dataset", remedy="name the dataset's folder with --data")
         _trec(run, trec, data, split, depth)
         return
     assert out is not None

@@ -73,9 +73,11 @@ def explain(
     """
     if out is not None:
         if out.suffix.lower() != ".html":
-            raise InputError(": an explanation is written as a web page; name a file that ends in .html", path=out)
+            raise InputError(
+                ": an explanation is written as a web page", path=out, remedy="name a file that ends in .html"
+            )
         if out.is_dir() or not out.parent.is_dir():
-            raise InputError("cannot be written; name a file in an existing folder", path=out)
+            raise InputError("cannot be written", path=out, remedy="name a file in an existing folder")
     from halation.report import explain as explain_pair
 
     with contextlib.ExitStack() as opened:

@@ -132,7 +132,7 @@ def _check_arguments(scores: Path | None, images: Path | None, captions: Path | 
     if (scores is None) == (images is None) or (images is None) != (captions is None):
         raise InputError("give either SCORES.npy or both --images and --captions")
     if trec is not None and scores is None:
-        raise InputError("--trec ranks a score matrix; give SCORES.npy")
+        raise InputError("--trec ranks a score matrix", remedy="give SCORES.npy")
 
 
 def _scores_and_truth(  # type: ignore[no-untyped-def]  # numpy's types would import numpy for --help
@@ -168,7 +168,7 @@ def _matrix(path: Path | None):  # type: ignore[no-untyped-def]
 def _check_writable(path: Path | None) -> None:
     """Raise an `InputError` for a file that cannot be written, before any work is done."""
     if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise InputError("cannot be written; name a file in an existing folder", path=path)
+        raise InputError("cannot be written", path=path, remedy="name a file in an existing folder")
 
 
 def _print(result, table_format: Format) -> None:  # type: ignore[no-untyped-def]

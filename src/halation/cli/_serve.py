@@ -82,7 +82,7 @@ def serve(
 
 def _finite(value: float, option: str) -> float:
     if not math.isfinite(value):  # Typer takes "inf" and "nan" for numbers
-        raise InputError(f"{option} is {value}; give a number")
+        raise InputError(f"{option} is {value}", remedy="give a number")
     return value
 
 

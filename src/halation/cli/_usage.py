@@ -94,7 +94,7 @@ def _wrong_type(error: Any, parameter: Any, command: Any, words: Sequence[str]) 
 
 
 def _typed_value(parameter: Any, words: Sequence[str]) -> str | None:
-    """The value after an option, `--port x` or `--port=x`; None where it cannot be told, as in `-kx`."""
+    """The value after an option, `--port x` or `--port=x`; None if it was typed as in `-kx`."""
     typed = None
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, equals, value = word.partition("=")

@@ -43,7 +43,8 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, lice
     """
     if not _LICENCE.fullmatch(licence):
         raise InputError(
-            f"{licence!r} is not the short name of a licence; write it as hubs do: mit, apache-2.0, cc-by-4.0"
+            f"{licence!r} is not the short name of a licence",
+            remedy="write it as hubs do: mit, apache-2.0, cc-by-4.0",
         )
     source = Path(run)
     load(source)  # raises an error before anything is written
@@ -74,8 +75,8 @@ def _without_local_paths(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     for name, key in ((recipe.image.name, "image.name"), (recipe.text.name, "text.name")):
         if name and _is_local(name):
             raise InputError(
-                f"{key} is {name}, a folder that only this machine has; to export the run, train it with the model's "
-                "name on the hub"
+                f"{key} is {name}, a folder that only this machine has",
+                remedy="to export the run, train it with the model's name on the hub",
             )
     features, vectors = recipe.data.features, recipe.text.vectors
     if _is_outside(features):  # a path below the data's folder is the same for others

@@ -89,7 +89,7 @@ def explain_hit(
 ) -> Explanation:
     """Explain why a search ranks one of its images as it does for a text, with the probability that the hit has.
 
-    `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
+    `is_wanted` is called before every batch; if it returns False, `ExplanationCancelled` is raised.
     """
     if not isinstance(search, Search):
         raise InputError("this search has no model, so its hits cannot be explained")
@@ -142,7 +142,7 @@ class Explainer:
     ) -> Explanation:
         """Explain one picture and one text; `probability` is given if a search already knows it.
 
-        `is_wanted` is asked before every batch; if it returns False, `ExplanationCancelled` is raised.
+        `is_wanted` is called before every batch; if it returns False, `ExplanationCancelled` is raised.
         """
         picture = picture.convert("RGB")
         with torch.no_grad():

@@ -60,9 +60,9 @@ def beyond_written(blocks: Blocks, image_of: IntArray) -> Iterable[tuple[int, Fl
 
 
 def precision_line(name: str, blocks: Blocks, pairs: IntArray, *, run: int = 0) -> Line:
-    """Precision over recall: x is how many of the pairs are found, y the percentage of the called pairs that they are.
+    """The precision of the highest-scored pairs, as the threshold gets lower (Li et al., NeurIPS 2022, appendix B).
 
-    How right is what is called positive, as the threshold loosens? (Li et al., NeurIPS 2022, appendix B.)
+    x is how many of `pairs` are found, y the percentage of the pairs above the threshold that they make up.
     """
     called, found = called_and_found(blocks, pairs)
     return Line(name, tuple(found.tolist()), tuple((100 * found / called).tolist()), run)

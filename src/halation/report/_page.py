@@ -86,7 +86,7 @@ def write_page(
 def _folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise InputError("is a file; name a folder for the report", path=folder)
+        raise InputError("is a file", path=folder, remedy="name a folder for the report")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -63,14 +63,14 @@ class ServeSettings:
             )
         for name, what in (("rate", "searches"), ("explain_rate", "explanations")):
             if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; give {what} per second, or 0 for no limit")
+                remedy = f"give {what} per second, or 0 for no limit"
+                raise InputError(f"{name} is {getattr(self, name)}", remedy=remedy)
         if not 0 <= self.port <= 65535:
-            raise InputError(f"port is {self.port}; give a number from 1 to 65535 (0 takes a free one)")
+            raise InputError(f"port is {self.port}", remedy="give a number from 1 to 65535 (0 takes a free one)")
         for name in self.allowed_hosts:
             if not name or any(mark in name for mark in "*/:[] "):
-                raise InputError(
-                    f"allowed host {name!r} is not a host name; give one without a port, such as search.example.org"
-                )
+                remedy = "give one without a port, such as search.example.org"
+                raise InputError(f"allowed host {name!r} is not a host name", remedy=remedy)
         if self.token is None:
             if not is_loopback(self.host):
                 raise InputError(
@@ -80,8 +80,8 @@ class ServeSettings:
                 )
         elif len(self.token) < _SHORTEST_TOKEN or not self.token.isascii() or not self.token.isprintable():
             raise InputError(
-                f"the token must have at least {_SHORTEST_TOKEN} printable ASCII characters; "
-                "take the output of `openssl rand -hex 16`"
+                f"the token must have at least {_SHORTEST_TOKEN} printable ASCII characters",
+                remedy="take the output of `openssl rand -hex 16`",
             )
 
 

@@ -83,8 +83,8 @@ def test_a_picture_finds_captions_or_similar_pictures(world: Path, capsys: pytes
         (("search", "IDX", "a dog", "--run", "OTHER"), "was made by another model than"),
         (("search", "IDX", "--image", "text.jpg"), "text.jpg is not a readable picture"),
         (("search", "IDX", "--image", "gone.jpg"), "gone.jpg does not exist"),
-        (("search", "EMB", "a dog"), "it is not a folder that halation index made"),
-        (("index", "IDX", "-o", "new"), "it is not a folder that halation embed made"),
+        (("search", "EMB", "a dog"), "it is not a folder that `halation index` made"),
+        (("index", "IDX", "-o", "new"), "it is not a folder that `halation embed` made"),
         (("index", "EMB", "-o", "DATA"), "exists and is not an index of halation"),
         (("index", "EMB", "-o", "new", "--backend", "fais"), "did you mean 'faiss'"),
         (("index", "EMB", "-o", "new", "--uri", "http://localhost:1"), "a uri is for the backend milvus"),
@@ -93,7 +93,7 @@ def test_a_picture_finds_captions_or_similar_pictures(world: Path, capsys: pytes
         (("embed", "DATA", "DATA", "-o", "new"), "has no model.safetensors; is it a run's folder"),
         (("embed", "RUN", "DATA", "-o", "new", "--side", "words"), "unknown side 'words'"),
         (("embed", "RUN", "DATA", "-o", "new", "--split", "tset"), "has no split 'tset'"),
-        (("embed", "RUN", "text.jpg", "-o", "new"), "is one picture; name its folder"),
+        (("embed", "RUN", "text.jpg", "-o", "new"), "is a single picture; name its folder"),
     ],
 )
 def test_every_mistake_is_one_line(
@@ -128,7 +128,7 @@ def test_embedding_again_adds_new_pictures_and_the_index_follows(
         draw(photos / "b.png", 2)
     shutil.rmtree(photos)
     assert halation("search", tmp_path / "idx", "a dog") == 0  # found all the same, with a note that they are gone
-    assert "note: 2 of the pictures found are no longer on disk" in capsys.readouterr().err
+    assert "note: 2 of these pictures are no longer on disk" in capsys.readouterr().err
 
 
 def test_the_ambiguity_of_a_query_is_named_in_english(capsys: pytest.CaptureFixture[str]) -> None:

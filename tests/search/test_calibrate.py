@@ -18,7 +18,7 @@ from halation.data import draw_scenes, read_scenes
 from halation.encoders import Model, RunFolder, load
 from halation.search import calibrate_run, calibration_split, judge
 from halation.search._judge import near_matches, uncalibrated_probability
-from halation.search._typed import typed
+from halation.search._typed import typed_queries
 from halation.semantics import caption_relevance
 from halation.training import read_recipe, train
 from runs import halation
@@ -54,7 +54,7 @@ def run(model: Path, tmp_path: Path) -> Path:
 def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data: Path) -> None:
     found = calibrate_run(run, data, write=False)
     dataset, _ = calibration_split(load(run), data)
-    texts, covers = typed(dataset.captions, dataset.image_of)
+    texts, covers = typed_queries(dataset.captions, dataset.image_of)
     expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
     assert expected is not None and found.calibrators.t2i.ambiguity is not None
     assert found.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
@@ -71,7 +71,7 @@ def test_calibrating_prints_a_table_and_writes_what_search_reads(
     assert "calibrated on 60 images of " in told
     for word in ("ECE", "Brier", "skill over the base rate", "before", "Platt", "isotonic", "* chosen: Brier"):
         assert word in told, word
-    assert "early stopping looked at all images" in told and "cider ≥ 0.1" in told
+    assert "early stopping chose the epoch on all images" in told and "cider ≥ 0.1" in told
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
     read = Calibrators.load(run / "calibration.json", RunFolder(run).fingerprint())
     assert read.t2i.probability_map.gallery == 60 and read.i2t.probability_map.gallery == 180
@@ -93,7 +93,7 @@ def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
 def test_only_images_early_stopping_did_not_see_are_used(run: Path, data: Path) -> None:
     model = load(run)
     everything, notes = calibration_split(model, data)
-    assert len(everything) == 60 and "looked at all" in notes[0]
+    assert len(everything) == 60 and "on all images" in notes[0]
     config = replace(model.config, data=replace(model.config.data, dev_images=25))
     partly = Model(model.folder, config, model.network)
     rest, notes = calibration_split(partly, data)

@@ -464,7 +464,9 @@ class TestMistakes:
             draw(tmp_path / root / "a.png", 1)
         (tmp_path / "l.jsonl").write_text('{"image": "a.png"}')
         embed(run, tmp_path / "l.jsonl", tmp_path / "list", root=tmp_path / "one")
-        with pytest.raises(InputError, match=r"is of pictures below .*one, not .*two; name another folder"):
+        with pytest.raises(
+            InputError, match=r"holds embeddings of pictures below .*one, not .*two; name another folder"
+        ):
             embed(run, tmp_path / "l.jsonl", tmp_path / "list", root=tmp_path / "two")
 
     def test_a_folder_in_use_is_left_alone(self, run: Path, photos: Path, tmp_path: Path) -> None:
@@ -503,7 +505,7 @@ class TestMistakes:
         with pytest.raises(InputError, match=r"rows 16 to 31 are damaged"):
             side.check()
         path.write_bytes(content[:100])
-        with pytest.raises(InputError, match=rf"{name} has 100 bytes where the journal has 1280; delete"):
+        with pytest.raises(InputError, match=rf"{name} has 100 bytes, and the journal expects 1280; delete"):
             side.gaussians()
         shutil.rmtree(path.parent)
         with pytest.raises(InputError, match="is missing; run the same"):
@@ -522,7 +524,7 @@ class TestMistakes:
         (out / "manifest.json").write_text(json.dumps({**said, "format": "halation embeddings 9"}))
         with pytest.raises(InputError, match=r"says \"format\": 'halation embeddings 9', this halation reads"):
             Embeddings.open(out)
-        with pytest.raises(InputError, match="it is not a folder that halation embed made"):
+        with pytest.raises(InputError, match="it is not a folder that `halation embed` made"):
             Embeddings.open(photos)
         with pytest.raises(InputError, match="does not exist; make it with `halation embed`"):
             Embeddings.open(tmp_path / "nowhere")

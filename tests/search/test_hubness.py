@@ -58,7 +58,7 @@ def test_the_order_is_corrected_and_the_scores_are_the_models_own(
     assert [hit.id for hit in answer.hits] == sorted(wanted, key=lambda name: -wanted[name][1])
     assert [hit.score for hit in answer.hits] == pytest.approx([wanted[hit.id][0] for hit in answer.hits], abs=1e-4)
     falls = all(a.score >= b.score for a, b in zip(answer.hits, answer.hits[1:], strict=False))
-    assert any("hubs are corrected in the order alone: scores" in note for note in answer.notes) != falls
+    assert any("the order is corrected for hubs, the scores are not" in note for note in answer.notes) != falls
 
 
 def test_some_order_is_another_than_without(corrected: Search, embedded: Path) -> None:

@@ -100,7 +100,7 @@ class TestAnswers:
         answer = found.text("the green cat", k=2)
         assert (answer.side, ids(answer)[0]) == ("captions", "words.txt:3")
         assert found.image(read_picture(flickr / "images" / "p0.jpg"), want="captions").hits
-        with pytest.raises(InputError, match="this index holds captions, no images; embed images too"):
+        with pytest.raises(InputError, match="this index holds captions but no images; embed the images of"):
             found.text("a dog", want="images")
 
     def test_more_than_there_is_gives_all(self, search: Search) -> None:
@@ -332,7 +332,7 @@ class TestDegraded:
         (tmp_path / "photos" / "1.png").unlink()
         answer = found.text("a dog")
         assert {hit.id: hit.path is None for hit in answer.hits} == {"0.png": False, "1.png": True, "2.png": False}
-        assert answer.notes[-1].startswith("1 of the pictures found is no longer on disk")
+        assert answer.notes[-1].startswith("1 of these pictures is no longer on disk")
         assert found.picture("1.png") is None and found.picture_bytes("1.png") is None
 
     def test_a_picture_that_became_a_link_outside_is_never_served(self, run: Path, tmp_path: Path) -> None:
@@ -550,7 +550,7 @@ class TestMistakes:
     def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not exist; make it with `halation index`"):
             open_search(tmp_path / "nowhere")
-        with pytest.raises(InputError, match="it is not a folder that halation index made"):
+        with pytest.raises(InputError, match="it is not a folder that `halation index` made"):
             open_search(run)
 
     def test_an_index_never_replaces_what_is_none(self, index: Path, run: Path, tmp_path: Path) -> None:
@@ -578,7 +578,7 @@ class TestMistakes:
         (tmp_path / "l.jsonl").write_text('{"image": "a.png"}\n{"caption": "a dog", "id": "b"}\n')
         found = embed(run, tmp_path / "l.jsonl", tmp_path / "emb")  # as an older version may have left them
         monkeypatch.setattr(type(found.sides["images"]), "ids", ["b"])
-        with pytest.raises(InputError, match="'b' is an image and a caption; give each an id of its own"):
+        with pytest.raises(InputError, match="'b' is the id of an image and of a caption; give each"):
             make_index(found, tmp_path / "idx")
 
     def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class TestFolders:
             assert (found.folder / "corrupt.tsv").read_text(encoding="utf-8").count("\n") == len(left_out)
             make_index(found, tmp_path / f"idx{len(left_out)}{source.suffix}")
         for work in (lambda: embed(run, odd / "p", odd / "emb"), lambda: make_index(found, odd / "idx")):
-            with pytest.raises(InputError, match=r"its name is not UTF-8; name another folder"):
+            with pytest.raises(InputError, match=r"has a name that is not UTF-8; name another folder"):
                 work()
 
     def test_mistakes_are_said(self, model: Model, tmp_path: Path, png: bytes) -> None:
@@ -121,12 +121,12 @@ class TestFolders:
         for path, what in (
             (tmp_path / "empty", "holds no picture"),
             (tmp_path / "nowhere", "does not exist; name a folder of pictures"),
-            (tmp_path / "one" / "x.png", "is one picture; name its folder"),
+            (tmp_path / "one" / "x.png", "is a single picture; name its folder"),
         ):
             with pytest.raises(InputError, match=what):
                 open_source(path, model)
         (tmp_path / "a.tar.gz").write_bytes(b"x")
-        with pytest.raises(InputError, match="unpack the compression first"):
+        with pytest.raises(InputError, match="decompress it first"):
             open_source(tmp_path / "a.tar.gz", model)
         with pytest.raises(InputError, match="unknown side 'pictures'"):
             open_source(tmp_path / "one", model, side="pictures")
@@ -195,13 +195,13 @@ class TestJsonLines:
             (({"image": 3},), r'line 1: "image" is 3; it names the picture'),
             (
                 ({"image": "a", "id": 3}, {"image": "b", "id": ""}),
-                r'line 2: "id" is \'\'; it is a text or a whole number',
+                r'line 2: "id" is \'\'; give a text or a whole number',
             ),
             (({"caption": "a", "id": " "},), r'line 1: "id" is \' \''),
             (({"caption": "a", "id": [1]},), r'line 1: "id" is \[1\]'),
             (({"caption": "a", "id": True},), r'line 1: "id" is True'),
             (({"text": "x"},), r'line 1: neither "image" nor "caption"'),
-            ((), "is empty; each line is"),
+            ((), "is empty; write an image"),
         ):
             with pytest.raises(InputError, match=what):
                 open_source(lines(path, *rows), model)
@@ -336,7 +336,7 @@ class TestRunsOnFeatures:
         assert found.gaussians().mean.allclose(expected.mean, atol=1e-3)  # type: ignore[union-attr]
         # a dataset whose features are not there: its pictures are looked at, and that is noted
         source = open_source(flickr, model, split="test")
-        assert not source.stores and "the pictures themselves are looked at" in source.notes[0]
+        assert not source.stores and "the pictures themselves are read" in source.notes[0]
 
 
 def test_every_source_reads_its_pictures_back(model: Model, flickr: Path, tmp_path: Path, png: bytes) -> None:

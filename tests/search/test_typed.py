@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from halation.search._typed import typed
+from halation.search._typed import typed_queries
 from halation.semantics import words
 from worlds import sample_truth
 
@@ -13,7 +13,7 @@ CAPTIONS, OWNERS = list(TRUTH.captions or ()), np.repeat(np.arange(60), 5)
 
 
 def test_queries_are_parts_of_captions_and_whole_ones() -> None:
-    texts, covers = typed(CAPTIONS, OWNERS, most=100)
+    texts, covers = typed_queries(CAPTIONS, OWNERS, most=100)
     assert len(texts) == len(covers) and covers.min() >= 1
     short = [text for text in texts if text not in CAPTIONS]
     assert len(short) > 50 and sum(text in CAPTIONS for text in texts) > 50
@@ -22,7 +22,7 @@ def test_queries_are_parts_of_captions_and_whole_ones() -> None:
 
 
 def test_a_query_covers_the_images_whose_captions_have_its_telling_words() -> None:
-    texts, covers = typed(CAPTIONS, OWNERS, most=100)
+    texts, covers = typed_queries(CAPTIONS, OWNERS, most=100)
     said = [{word for caption in CAPTIONS[5 * i : 5 * i + 5] for word in words(caption)} for i in range(60)]
     common = {word for own in said for word in own if sum(word in other for other in said) > 20}
     assert common  # "there", "is", …
@@ -32,16 +32,16 @@ def test_a_query_covers_the_images_whose_captions_have_its_telling_words() -> No
 
 
 def test_short_queries_cover_more() -> None:
-    texts, covers = typed(CAPTIONS, OWNERS)
+    texts, covers = typed_queries(CAPTIONS, OWNERS)
     lengths = np.array([len(text.split()) for text in texts])
     assert covers[lengths <= 2].mean() > 2 * covers[lengths >= 6].mean()
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    once, again, other = (typed(CAPTIONS, OWNERS, most=50, seed=seed)[0] for seed in (1, 1, 2))
+    once, again, other = (typed_queries(CAPTIONS, OWNERS, most=50, seed=seed)[0] for seed in (1, 1, 2))
     assert once == again != other
 
 
 def test_captions_without_a_telling_word_are_left_out() -> None:
-    texts, covers = typed(["a a a", "...", ""], np.arange(3))
+    texts, covers = typed_queries(["a a a", "...", ""], np.arange(3))
     assert texts == [] and covers.shape == (0,)

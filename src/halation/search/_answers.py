@@ -1,4 +1,4 @@
-"""What a search gives back: hits with a probability, and what the query itself is worth."""
+"""The answer to a search: hits with match probabilities, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from halation._errors import InputError
 __all__ = ["Answer", "Hit", "Item", "Side", "UnknownItem"]
 
 Side = Literal["images", "captions"]
-"""What an item is, and what a query asks for."""
+"""The two kinds of items; a query asks for one of them."""
 
 
 class UnknownItem(InputError):
-    """No item of that id is in the index."""
+    """The index has no item with this id."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that was indexed.
+    """An item of an index.
 
-    id          as the source calls it: a path below its root, a dataset's id, "captions.txt:12"
+    id          the source's name for it: a path below its root, a dataset's id, "captions.txt:12"
     side        "images" or "captions"
-    captions    of a picture: what is known about it; of a caption: itself
+    captions    of a picture: the captions it came with; of a caption: itself
     path        the picture's file, if it is still there and inside the indexed roots
     uncertainty geometric mean of σ; None for models without one
     """
@@ -36,18 +36,18 @@ class Item:
     uncertainty: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON."""
+        """A dictionary that JSON can hold."""
         return {**asdict(self), "path": None if self.path is None else str(self.path)}
 
 
 @dataclass(frozen=True)
 class Hit:
-    """An item that was found, the best first.
+    """An item that a search found.
 
     score         the model's similarity, bigger = closer
-    probability   that it matches, 0…1, as calibrated on a held-out part of the data; None where nothing was calibrated,
-                  or below the rank up to which it was
-    captions      of a picture: what is known about it; of a caption: itself
+    probability   that it matches, 0…1, calibrated on held-out data; None if the run is not calibrated, or below the
+                  rank up to which it is
+    captions      of a picture: the captions it came with; of a caption: itself
     path          the picture's file, if it is still there and inside the indexed roots
     """
 
@@ -58,22 +58,22 @@ class Hit:
     path: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON."""
+        """A dictionary that JSON can hold."""
         return {**asdict(self), "path": None if self.path is None else str(self.path)}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found, and how far to trust it.
+    """The hits of a query, best first, and how far to trust them.
 
     query            the words, or the picture's name
-    side             "images" or "captions": what the hits are
+    side             "images" or "captions": the kind of the hits
     nothing_matches  True if even the best hit is below the abstention threshold
-    ambiguity        "specific", "ordinary" or "broad", by the query's uncertainty; None where nothing was calibrated
+    ambiguity        "specific", "ordinary" or "broad", by the query's uncertainty; None if the run is not calibrated
     uncertainty      geometric mean of σ of the query; None for models without one
-    notes            what you should know: words that were cut off, pictures that are gone, …
+    notes            for the reader: words that were cut off, pictures that are gone, …
     within           if anything here matches, a match is among this many of the best with the probability `coverage`;
-                     None where that is not known: not calibrated, or a larger gallery than was fitted
+                     None if that is unknown: the run is not calibrated, or the gallery is larger than the fitted one
 
     >>> Answer("two dogs", [Hit("a.jpg", -0.5, 0.9)]).to_dict()["hits"][0]["probability"]
     0.9
@@ -93,7 +93,7 @@ class Answer:
 
     @property
     def promise(self) -> str | None:
-        """What `within` says, in words.
+        """The meaning of `within` in a sentence.
 
         >>> Answer("two dogs", within=7, coverage=0.9).promise
         'if anything here matches, a match is among the first 7 (holds for 90 % of queries)'
@@ -104,5 +104,5 @@ class Answer:
         return f"if anything here matches, a match is {among} (holds for {100 * self.coverage:g} % of queries)"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same, for JSON."""
+        """A dictionary that JSON can hold."""
         return {**asdict(self), "hits": [hit.to_dict() for hit in self.hits], "promise": self.promise}

@@ -1,4 +1,4 @@
-"""`calibrate_run`: a run learns how far its scores can be believed, from images it was not trained on."""
+"""`calibrate_run`: fit match probabilities to a run's scores, on images it was not trained on."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from halation.calibration import Ambiguity, CalibratorFit, Calibrators, fit_cali
 from halation.data import Dataset, Direction
 from halation.encoders import Model, load
 from halation.search._judge import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
-from halation.search._typed import typed
+from halation.search._typed import typed_queries
+from halation.search._verdict import CALIBRATION
 from halation.similarity import Gaussian
 from halation.training import read_recipe
 
 __all__ = ["Calibrated", "calibrate_run", "calibration_split", "image_digests"]
 
-_FEWEST = 20  # queries that words for σ are fitted on
+_MIN_QUERIES = 20  # to fit words for σ on
 _TITLES: dict[Direction, str] = {"t2i": "text → image", "i2t": "image → text"}
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """What `calibrate_run` found: what a run keeps, and what it was chosen by."""
+    """The result of `calibrate_run`: the calibrators that the run keeps, and the fits they were chosen by."""
 
     calibrators: Calibrators
     fitted: dict[Direction, CalibratorFit]
-    before: str  # what one would have said without calibration
+    before: str  # the probability without calibration, in words
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """The reliability plot, held out by image, before and after."""
+        """Write the reliability plot of images that were held out, before and after calibration."""
         panels = []
         for direction, title in _TITLES.items():
             choice = self.fitted[direction].choice
@@ -57,46 +58,50 @@ def calibrate_run(
     write: bool = True,
     progress: Progress = silent,
 ) -> Calibrated:
-    """Fit probabilities, abstention, conformal sets and words; `calibration.json` and `reliability.png` into the run.
+    """Fit match probabilities, abstention, conformal sets and words for σ.
 
-    split       default: the recipe's dev split, and of it the images that early stopping did not look at
-                (`data.dev_images`). Where it looked at all of them, all are used and the notes say so
+    With `write`, the run's folder gets `calibration.json` and `reliability.png`.
+
+    split       default: the images of the recipe's dev split that early stopping did not look at (`data.dev_images`).
+                If it looked at all of them, all are used and the notes say so
     top         how many candidates of each query are calibrated; hits below that rank get no probability
     precision   of "something here matches", where half of the queries have a match
     alpha       conformal sets hold a match with probability 1 − alpha
-    relevance, near   abstention is taught by queries whose matches were taken out of the gallery, and with them the
-                images with a caption relevance ≥ near; only where annotations give each caption one image alone
+    relevance, near   abstention is fitted on queries whose matches were taken out of the gallery, together with the
+                images of caption relevance ≥ near; only where the annotations give each caption one image
     """
     model = load(run)
     threshold = _threshold(relevance, near)
     dataset, notes = calibration_split(model, data, split)
-    close = near_matches(dataset, relevance, threshold, progress=progress)
-    if close is not None:
+    near_pairs = near_matches(dataset, relevance, threshold, progress=progress)
+    if near_pairs is not None:
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
-    before, function = uncalibrated_probability(read_recipe(model.folder), model.learnt)
-    judged = judge(model, dataset, close, progress=progress)
+    before, uncalibrated = uncalibrated_probability(read_recipe(model.folder), model.learnt)
+    judged = judge(model, dataset, near_pairs, progress=progress)
     fitted: dict[Direction, CalibratorFit] = {}
-    for done, (direction, own) in enumerate(judged.items()):
+    for done, (direction, scores) in enumerate(judged.items()):
         progress("calibrating", done, 2)
-        fitted[direction] = fit_calibrator(own, top=top, precision=precision, alpha=alpha, before=function, seed=seed)
-    if close is not None and judged["t2i"].uncertainty is not None:
-        fitted["t2i"] = _by_what_is_typed(fitted["t2i"], model, dataset, seed)
+        fitted[direction] = fit_calibrator(
+            scores, top=top, precision=precision, alpha=alpha, before=uncalibrated, seed=seed
+        )
+    if near_pairs is not None and judged["t2i"].uncertainty is not None:
+        fitted["t2i"] = _with_typed_queries(fitted["t2i"], model, dataset, seed)
         notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
     progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
-    both, mark = (fitted["t2i"].calibrator, fitted["i2t"].calibrator), model.fingerprint
-    calibrators = Calibrators(*both, mark, name, tuple(notes), image_digests(dataset))
-    found = Calibrated(calibrators, fitted, before)
+    both = (fitted["t2i"].calibrator, fitted["i2t"].calibrator)
+    calibrators = Calibrators(*both, model.fingerprint, name, tuple(notes), image_digests(dataset))
+    calibrated = Calibrated(calibrators, fitted, before)
     if write:
-        calibrators.save(model.folder / "calibration.json")
-        found.plot(model.folder / "reliability.png")
-    return found
+        calibrators.save(model.folder / CALIBRATION)
+        calibrated.plot(model.folder / "reliability.png")
+    return calibrated
 
 
-def _by_what_is_typed(fitted: CalibratorFit, model: Model, dataset: Dataset, seed: int) -> CalibratorFit:
-    """The same with words for σ from short and long queries: annotated captions alone hardly differ in breadth."""
-    texts, covers = typed(dataset.captions, dataset.image_of, seed=seed)
-    if len(texts) < _FEWEST:
+def _with_typed_queries(fitted: CalibratorFit, model: Model, dataset: Dataset, seed: int) -> CalibratorFit:
+    """The same fit with words for σ from short and long queries: annotated captions alone hardly differ in breadth."""
+    texts, covers = typed_queries(dataset.captions, dataset.image_of, seed=seed)
+    if len(texts) < _MIN_QUERIES:
         return fitted
     encoded = model.encode_texts(texts)
     assert isinstance(encoded, Gaussian)
@@ -105,21 +110,26 @@ def _by_what_is_typed(fitted: CalibratorFit, model: Model, dataset: Dataset, see
 
 
 def image_digests(dataset: Dataset) -> tuple[str, ...]:
-    """A short digest of every image's name and captions, in order: the same image has the same in every split of it."""
-    written: list[list[str]] = [[str(name)] for name in dataset.truth.image_ids]
+    """A short digest of every image's name and captions, in order; an image has the same digest in every split."""
+    texts: list[list[str]] = [[str(name)] for name in dataset.truth.image_ids]
     for caption, image in zip(dataset.captions, dataset.image_of.tolist(), strict=True):
-        written[image].append(caption)
-    return tuple(hashlib.sha256("\0".join(one).encode()).hexdigest()[:12] for one in written)
+        texts[image].append(caption)
+    return tuple(hashlib.sha256("\0".join(of_image).encode()).hexdigest()[:12] for of_image in texts)
 
 
 def calibration_split(
     model: Model, data: str | os.PathLike[str], split: str | None = None
 ) -> tuple[Dataset, list[str]]:
-    """The images to calibrate on, and what a reader must know of them."""
+    """The images to calibrate on, and notes for the reader about them."""
     recipe = model.config
     name = split or recipe.data.dev
     if name == recipe.data.train:
-        raise InputError(f"{name} is what {model.folder} was trained on; calibrate on another split")
+        raise InputError(
+            f"was trained on the split {name}",
+            path=model.folder,
+            remedy="calibrate on another split",
+            argument="split",
+        )
     dataset = model.open_dataset(data, name)
     if name != recipe.data.dev:
         return dataset, []
@@ -128,7 +138,7 @@ def calibration_split(
         rest = dataset.subset(np.arange(seen, len(dataset)))
         return rest, [f"early stopping looked at the first {seen:,} images of the split; these are the others"]
     return dataset, [
-        "early stopping looked at all images of this split (to choose among epochs), so figures are a little kind; "
+        "early stopping chose the epoch on all images of this split, so the figures are slightly optimistic; "
         "train with data.dev_images to keep a part unseen, or name another split"
     ]
 

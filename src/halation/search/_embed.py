@@ -1,4 +1,4 @@
-"""`embed`: every picture and caption of a collection through the model once, however often it is interrupted."""
+"""`embed`: encode every picture and caption of a collection once, however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,7 +31,7 @@ from halation.similarity import Gaussian
 
 __all__ = ["embed"]
 
-_LEAST = 256  # items per batch of captions or features: with fewer, waiting for the disk would take most of the time
+_MIN_BATCH = 256  # captions or features per batch: with fewer, waiting for the disk would take most of the time
 
 
 def embed(
@@ -49,20 +52,19 @@ def embed(
 
     source    a folder of pictures, a .jsonl of `{"image": path, "captions": […]}` or `{"caption": …}`, a .txt of
               captions, .tar shards (a file, or a folder of them), or a dataset's folder
-    side      "images", "captions", or what the source has ("auto", "both")
-    split     of a dataset; None = all of it
-    root      the folder that holds the pictures of a .jsonl; None = its own
-    backbone  what computed the features, for a run trained on features; EfficientNet-Lite0 is recognised
-    workers   threads that decode pictures; None = a few
-    shard     (i, n): the i-th of n processes that share the work, each started with its own i; by default what
-              torchrun set
+    side      "images" or "captions"; "auto" and "both": all that the source has
+    split     of a dataset; None: all splits
+    root      the folder that holds the pictures of a .jsonl; None: the folder of the .jsonl
+    backbone  the network that computed the features, for a run trained on features; EfficientNet-Lite0 is recognised
+    workers   threads that decode pictures; None: a few
+    shard     (i, n): this process is the i-th of n that share the work, counted from 0; None: as torchrun started it
 
-    Killed at any moment, the same call resumes: what is in the journals is neither computed again nor lost. Pictures
-    that were added or changed since are embedded, those that are gone leave the listing. What cannot be read is left
-    out and named in `Embeddings.corrupt`; the same call tries it again, unless it is not a picture at all. With
-    shards, the process that ends last completes the folder.
+    If it is killed, run the same call again: it embeds what is missing and nothing twice. It also embeds pictures that
+    were added or changed since, and drops those that are gone. Items that cannot be read are left out and listed in
+    `Embeddings.corrupt`; the next call tries them again, unless they are not pictures at all. With shards, the process
+    that ends last completes the folder.
     """
-    index, of = _shard(shard)
+    index, n_shards = _shard(shard)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be 1 or more")
     if workers is not None and workers < 1:
@@ -74,116 +76,140 @@ def embed(
         _ = model.images.network  # an InputError if it cannot read pictures, before anything is written
     folder = Path(out)
     manifest = begin_folder(folder, collection, model)
-    try:
+    encoder = _Encoder(collection, model, batch_size, workers or min(4, threads() + 1))
+    with _disk_full_explained(folder):
         for name, items in collection.sides.items():
-            mine = [item for item in items if of == 1 or zlib.crc32(item.id.encode(errors="replace")) % of == index]
-            part = folder / name / f"part-{index:05d}-of-{of:05d}"
-            readers = workers or min(4, threads() + 1)
-            _work(part, name, mine, collection, model, batch_size=batch_size, workers=readers, progress=progress)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise InputError(
-            ": the disk is full", path=out, remedy="make room and run the same again; what is done is kept"
-        ) from None
+            mine = [item for item in items if _shard_of(item, n_shards) == index]
+            _embed_side(folder / name / f"part-{index:05d}-of-{n_shards:05d}", name, mine, encoder, progress)
     return complete_folder(folder, collection, manifest)
 
 
 def _shard(shard: tuple[int, int] | None) -> tuple[int, int]:
     given = shard or (os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1"))
     try:
-        index, of = map(int, given)
+        index, n_shards = map(int, given)
     except (ValueError, TypeError):
         raise InputError(
             f"shard {given} is not two whole numbers (or RANK and WORLD_SIZE, where torchrun set them)"
         ) from None
-    if not 0 <= index < of:
-        raise InputError(f"shard ({index}, {of}) does not exist; they are counted from (0, {of}) to ({of - 1}, {of})")
-    return index, of
+    if not 0 <= index < n_shards:
+        raise InputError(
+            f"shard ({index}, {n_shards}) does not exist; shards are counted from (0, {n_shards}) to "
+            f"({n_shards - 1}, {n_shards})"
+        )
+    return index, n_shards
 
 
-def _work(
-    part: Path,
-    side: Side,
-    mine: Sequence[SourceItem],
-    source: Source,
-    model: Model,
-    *,
-    batch_size: int,
-    workers: int,
-    progress: Progress,
-) -> None:
+def _shard_of(item: SourceItem, n_shards: int) -> int:
+    return zlib.crc32(item.id.encode(errors="replace")) % n_shards
+
+
+@contextmanager
+def _disk_full_explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            ": the disk is full", path=folder, remedy="make room and run the same again; what is done is kept"
+        ) from None
+
+
+def _embed_side(part: Path, side: Side, items: Sequence[SourceItem], encoder: _Encoder, progress: Progress) -> None:
     """Add to `part` the items that no part of this side has yet."""
     with JournalWriter(part) as writer:
-        have = finished_rows(part.parent)
-        missing = [item for item in mine if (item.id, item.stamp) not in have]
-        finished = len(mine) - len(missing)
-        progress(side, finished, len(mine))
-        size = batch_size if side == "images" and not source.stores else max(batch_size, _LEAST)
-        batches = [missing[start : start + size] for start in range(0, len(missing), size)]
-        for items, values, corrupt, missed in _encoded(batches, side, source, model, workers):
-            _check_finite(items, values)
-            writer.add([(item.id, item.stamp) for item in items], values, corrupt, missed)
-            finished += len(items) + len(corrupt) + len(missed)
-            progress(side, finished, len(mine))
+        finished = finished_rows(part.parent)
+        missing = [item for item in items if (item.id, item.stamp) not in finished]
+        done = len(items) - len(missing)
+        progress(side, done, len(items))
+        for batch in encoder.encode(side, missing):
+            _check_finite(batch)
+            rows = [(item.id, item.stamp) for item in batch.items]
+            writer.add(rows, batch.gaussians, batch.corrupt, batch.missed)
+            done += len(batch.items) + len(batch.corrupt) + len(batch.missed)
+            progress(side, done, len(items))
 
 
 def finished_rows(folder: Path) -> set[tuple[str, str]]:
     """(id, stamp) of every item that the parts of a side hold, or know to be corrupt."""
-    have: set[tuple[str, str]] = set()
+    finished: set[tuple[str, str]] = set()
     for journal in read_parts(folder):
-        have.update(journal.rows)
-        have.update((name, stamp) for name, (stamp, _) in journal.corrupt.items())
-    return have
+        finished.update(journal.rows)
+        finished.update((name, stamp) for name, (stamp, _) in journal.corrupt.items())
+    return finished
 
 
-EncodedBatch = tuple[Sequence[SourceItem], Gaussian | None, list[Failure], list[Failure]]
-Decoded = tuple[list[SourceItem], list[Tensor], list[Failure], list[Failure]]
+class _EncodedBatch(NamedTuple):
+    """The items of a batch that could be read, with their Gaussians (None: no item could), and the failures."""
+
+    items: Sequence[SourceItem]
+    gaussians: Gaussian | None
+    corrupt: Sequence[Failure] = ()  # never readable
+    missed: Sequence[Failure] = ()  # not readable this time
 
 
-def _encoded(
-    batches: Sequence[Sequence[SourceItem]], side: Side, source: Source, model: Model, workers: int
-) -> Iterator[EncodedBatch]:
-    """(items, their Gaussians, the corrupt ones, those missed this time) of each batch."""
-    if side == "captions":
-        for batch in batches:
-            yield batch, _gaussian(model.encode_texts([item.captions[0] for item in batch])), [], []
-    elif source.stores:
-        for batch in batches:
-            yield batch, _gaussian(model.encode_images(source.features(batch), batch_size=len(batch))), [], []
-    else:
-        for batch, pixels, corrupt, missed in _decoded(batches, source, model, workers):
-            yield batch, _gaussian(model.encode_images(torch.stack(pixels))) if pixels else None, corrupt, missed
+class _DecodedBatch(NamedTuple):
+    """The pictures of a batch that could be decoded, and the failures."""
+
+    items: list[SourceItem]
+    pixels: list[Tensor]
+    corrupt: list[Failure]
+    missed: list[Failure]
 
 
-def _decoded(batches: Sequence[Sequence[SourceItem]], source: Source, model: Model, workers: int) -> Iterator[Decoded]:
-    """Pictures as tensors, decoded by threads one batch ahead of the network."""
+@dataclass(frozen=True)
+class _Encoder:
+    """Encodes the items of a collection: captions, stored features, or pictures."""
 
-    def load(item: SourceItem) -> Tensor:
+    source: Source
+    model: Model
+    batch_size: int
+    workers: int
+
+    def encode(self, side: Side, items: Sequence[SourceItem]) -> Iterator[_EncodedBatch]:
+        """The items in batches, in order."""
+        if side == "captions":
+            for batch in self._batches(items, max(self.batch_size, _MIN_BATCH)):
+                yield _EncodedBatch(batch, _gaussian(self.model.encode_texts([item.captions[0] for item in batch])))
+        elif self.source.stores:
+            for batch in self._batches(items, max(self.batch_size, _MIN_BATCH)):
+                features = self.source.features(batch)
+                yield _EncodedBatch(batch, _gaussian(self.model.encode_images(features, batch_size=len(batch))))
+        else:
+            for kept, pixels, corrupt, missed in self._decode(self._batches(items, self.batch_size)):
+                gaussians = _gaussian(self.model.encode_images(torch.stack(pixels))) if pixels else None
+                yield _EncodedBatch(kept, gaussians, corrupt, missed)
+
+    @staticmethod
+    def _batches(items: Sequence[SourceItem], size: int) -> Iterator[Sequence[SourceItem]]:
+        for start in range(0, len(items), size):
+            yield items[start : start + size]
+
+    def _decode(self, batches: Iterator[Sequence[SourceItem]]) -> Iterator[_DecodedBatch]:
+        """Pictures as tensors, decoded by threads one batch ahead of the network."""
+        for batch, futures in load_ahead(((batch, batch) for batch in batches), self._pixels, workers=self.workers):
+            yield _collected(batch, futures)
+
+    def _pixels(self, item: SourceItem) -> Tensor:
         assert item.location is not None
-        return model.preprocess(read_picture(read_location(source.roots, item.location), item.id))
-
-    for batch, futures in load_ahead(((batch, batch) for batch in batches), load, workers=workers):
-        yield _collected(batch, futures)
+        return self.model.preprocess(read_picture(read_location(self.source.roots, item.location), item.id))
 
 
-def _collected(batch: Sequence[SourceItem], futures: Sequence[Future[Tensor]]) -> Decoded:
-    kept: list[SourceItem] = []
-    pixels: list[Tensor] = []
-    corrupt: list[Failure] = []
-    missed: list[Failure] = []
+def _collected(batch: Sequence[SourceItem], futures: Sequence[Future[Tensor]]) -> _DecodedBatch:
+    decoded = _DecodedBatch([], [], [], [])
     for item, future in zip(batch, futures, strict=True):
         try:
-            pixels.append(future.result())
-            kept.append(item)
+            decoded.pixels.append(future.result())
+            decoded.items.append(item)
         except UnreadablePicture as error:
-            corrupt.append((item.id, item.stamp, one_line(str(error))))
+            decoded.corrupt.append((item.id, item.stamp, one_line(str(error))))
         except InputError as error:
-            missed.append((item.id, item.stamp, one_line(str(error))))
+            decoded.missed.append((item.id, item.stamp, one_line(str(error))))
         except (OSError, MemoryError) as error:
             why = "not enough memory" if isinstance(error, MemoryError) else error.strerror or str(error)
-            missed.append((item.id, item.stamp, one_line(f"{item.id} could not be read ({why}); try again")))
-    return kept, pixels, corrupt, missed
+            decoded.missed.append((item.id, item.stamp, one_line(f"{item.id} could not be read ({why}); try again")))
+    return decoded
 
 
 def _gaussian(encoded: Encoded) -> Gaussian:
@@ -191,9 +217,11 @@ def _gaussian(encoded: Encoded) -> Gaussian:
     return encoded
 
 
-def _check_finite(items: Sequence[SourceItem], values: Gaussian | None) -> None:
-    if values is None:
+def _check_finite(batch: _EncodedBatch) -> None:
+    gaussians = batch.gaussians
+    if gaussians is None:
         return
-    finite = values.mean.isfinite().all(1) & (values.log_var is None or values.log_var.isfinite().all(1))
+    finite = gaussians.mean.isfinite().all(1) & (gaussians.log_var is None or gaussians.log_var.isfinite().all(1))
     if not finite.all():
-        raise InputError(f"the model's output is not finite for {items[int(finite.int().argmin())].id}; train it again")
+        first = batch.items[int(finite.int().argmin())]
+        raise InputError(f"the model's output is not finite for {first.id}; train it again")

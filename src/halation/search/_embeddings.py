@@ -23,6 +23,7 @@ from halation.similarity import Gaussian
 __all__ = ["FORMAT", "MANIFEST", "EmbeddedItem", "EmbeddedSide", "Embeddings", "read_manifest", "read_parts"]
 
 FORMAT, MANIFEST = "halation embeddings 1", "manifest.json"
+_AGAIN = "run the same `halation embed` again: it writes what is missing"
 
 
 class EmbeddedItem(NamedTuple):
@@ -43,8 +44,8 @@ class EmbeddedSide:
     folder: Path
     count: int
     listing: Path
-    parts: tuple[str, ...]  # folders, as the items number them
-    corrupt: tuple[tuple[str, str], ...] = ()  # (id, reason) of what could not be read
+    parts: tuple[str, ...]  # folders; an item names its part by its position here
+    corrupt: tuple[tuple[str, str], ...] = ()  # (id, reason) of items that could not be read
 
     def __len__(self) -> int:
         return self.count
@@ -86,7 +87,7 @@ class EmbeddedSide:
         return [item.id for item in self.items()]
 
     def check(self) -> None:
-        """Compare everything with its checksums; an InputError names what is damaged."""
+        """Compare all rows with their checksums; an InputError names the damaged part."""
         for name in self.parts:
             read_journal(self.folder / name).check()
 
@@ -95,9 +96,9 @@ class EmbeddedSide:
 class Embeddings:
     """The folder that `embed` wrote. `sides` has "images", "captions" or both.
 
-    run, fingerprint   the model's folder, and the fingerprint it had then
+    run, fingerprint   the run's folder, and the fingerprint that its model had
     roots              folders that hold the pictures
-    complete           False while shards are still at work
+    complete           False while other shards are still at work
     about              the manifest
     """
 
@@ -112,7 +113,7 @@ class Embeddings:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Embeddings:
-        """The embeddings in a folder; an InputError says what is missing or damaged."""
+        """The embeddings in a folder; an InputError names a file that is missing or damaged."""
         root = Path(folder)
         manifest = read_manifest(root)
         try:
@@ -122,24 +123,28 @@ class Embeddings:
                 Path(manifest["run"]),
                 str(manifest["fingerprint"]),
                 str(manifest["similarity"]),
-                tuple(Path(one) for one in manifest["roots"]),
+                tuple(map(Path, manifest["roots"])),
                 sides,
                 bool(sides),
                 manifest,
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"is damaged ({error!r}); embed again into another folder", path=root / MANIFEST) from None
+            raise InputError(
+                f"is damaged ({error!r})", path=root / MANIFEST, remedy="embed again into another folder"
+            ) from None
         if not embeddings.complete:
-            raise InputError("is not finished; run the same `halation embed` again, it goes on where it was", path=root)
+            raise InputError(
+                "is not finished", path=root, remedy="run the same `halation embed` again: it goes on where it stopped"
+            )
         return embeddings
 
     @property
     def corrupt(self) -> list[tuple[str, str]]:
-        """(id, reason) of what could not be read."""
+        """(id, reason) of the items that could not be read."""
         return [failure for side in self.sides.values() for failure in side.corrupt]
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{len(one):,} {side}" for side, one in self.sides.items()) or "not finished"
+        counts = ", ".join(f"{len(embedded):,} {side}" for side, embedded in self.sides.items()) or "not finished"
         return f"Embeddings({str(self.folder)!r}: {counts})"
 
 
@@ -148,13 +153,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError("does not exist", path=folder, remedy="make it with `halation embed`")
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"holds no {MANIFEST}; it is not a folder that halation embed made", path=folder)
+        raise InputError(f"holds no {MANIFEST}: it is not a folder that `halation embed` made", path=folder)
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         version = manifest.get("format") if isinstance(manifest, dict) else None
         raise InputError(
-            f'says "format": {version!r}, this halation reads {FORMAT!r}; embed again with this version',
+            f'says "format": {version!r}, this halation reads {FORMAT!r}',
             path=folder / MANIFEST,
+            remedy="embed again with this version",
         )
     return manifest
 
@@ -167,26 +173,25 @@ def read_parts(folder: Path) -> list[Journal]:
 def _side(root: Path, side: Side, facts: dict[str, Any]) -> EmbeddedSide:
     listing = root / side / str(facts["listing"])
     if not listing.is_file():
-        raise InputError("is missing; run the same `halation embed` again, it writes it anew", path=listing)
+        raise InputError("is missing", path=listing, remedy=_AGAIN)
     if sha256_of(listing) != facts["sha256"]:
-        raise InputError("is damaged (its sha256 differs); run the same `halation embed` again", path=listing)
+        raise InputError("is damaged (its sha256 differs)", path=listing, remedy=_AGAIN)
     for part in facts["parts"]:
         if not (root / side / str(part) / JOURNAL).is_file():
-            raise InputError(
-                "is missing; run the same `halation embed` again: it computes it anew", path=root / side / str(part)
-            )
-    corrupt = tuple((str(one), str(why)) for one, why in facts["corrupt"])
+            raise InputError("is missing", path=root / side / str(part), remedy=_AGAIN)
+    corrupt = tuple((str(name), str(why)) for name, why in facts["corrupt"])
     return EmbeddedSide(side, root / side, int(facts["items"]), listing, tuple(facts["parts"]), corrupt)
 
 
 def _rows_of(block: Sequence[EmbeddedItem], arrays: Sequence[Any]) -> Gaussian:
-    at = np.array([(item.part, item.row) for item in block])
-    first = arrays[at[0, 0]]
+    """The Gaussians of some items, read from the arrays (mean, log_var) of their parts."""
+    parts, rows = np.array([(item.part, item.row) for item in block]).T
+    first = arrays[parts[0]]
     mean = np.empty((len(block), first[0].shape[1]), dtype=np.float32)
     log_var = None if first[1] is None else np.empty_like(mean)
-    for part in np.unique(at[:, 0]):
-        rows = at[:, 0] == part
-        mean[rows] = arrays[part][0][at[rows, 1]]
+    for part in np.unique(parts):
+        of_part = parts == part
+        mean[of_part] = arrays[part][0][rows[of_part]]
         if log_var is not None:
-            log_var[rows] = arrays[part][1][at[rows, 1]]
+            log_var[of_part] = arrays[part][1][rows[of_part]]
     return Gaussian(torch.from_numpy(mean), None if log_var is None else torch.from_numpy(log_var))

@@ -1,4 +1,4 @@
-"""The items of a search: ids, captions and locations in one SQLite file, found by row or id, never all in memory."""
+"""The items of a search: ids, captions and locations in one SQLite file, looked up by row or id."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from halation.search._source import PictureLocation
 __all__ = ["ItemRecord", "ItemTable", "write_items"]
 
 _COLUMNS = "row, id, captions, root, name, offset, size, uncertainty"
-_AT_ONCE = 500  # rows of one query
+_BATCH = 500  # rows per SQL query
 
 
 class ItemRecord(NamedTuple):
-    """What is stored of an item beside its Gaussian."""
+    """An item as it is stored, without its Gaussian."""
 
     id: str
     captions: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def _rows(side: Side, items: Iterable[ItemRecord]) -> Iterator[tuple[object, ...
 
 
 class ItemTable:
-    """The file, open to read. Several threads may use it at once."""
+    """The file, open for reading. Several threads may use it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._lock = path, threading.Lock()
@@ -68,17 +68,17 @@ class ItemTable:
             ) from None
 
     def records(self, side: Side, rows: Sequence[int]) -> list[ItemRecord]:
-        """The items at these rows of a side, in this order."""
+        """The items at these rows of a side, in the order of the rows."""
         records: dict[int, ItemRecord] = {}
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT {_COLUMNS} FROM items WHERE side = ? AND row IN ({marks})"  # noqa: S608  # marks alone
-            records.update({cast(int, values[0]): _record(values) for values in self._select(query, [side, *some])})
+        for start in range(0, len(rows), _BATCH):
+            batch = rows[start : start + _BATCH]
+            marks = ", ".join("?" * len(batch))
+            query = f"SELECT {_COLUMNS} FROM items WHERE side = ? AND row IN ({marks})"  # noqa: S608  # only marks
+            records.update({cast(int, values[0]): _record(values) for values in self._select(query, [side, *batch])})
         return [records[row] for row in rows]
 
     def locate(self, id: str) -> tuple[Side, int] | None:  # noqa: A002
-        """Side and row of an id; None where there is no such item."""
+        """The side and row of an id; None if there is no such item."""
         rows = self._select("SELECT side, row FROM items WHERE id = ?", [id])
         return cast(tuple[Side, int], rows[0]) if rows else None
 

@@ -1,8 +1,8 @@
 """The embed journal: rows that grow batch by batch and survive a kill at any moment.
 
-A part's folder holds `mean.f32` and `log_var.f32`, rows of float32 one after the other, and `journal.jsonl`, one line
-for each batch: what its rows are, and their sha256. The vectors are on disk before their line is; a line counts when
-its line feed is there. So nothing in the journal is computed twice or lost, whatever happens.
+A part's folder holds `mean.f32` and `log_var.f32`, rows of float32 one after the other, and `journal.jsonl` with one
+line per batch: the ids of its rows, and their sha256. The vectors are on disk before their line is, and a line counts
+once it ends with a line feed. So nothing in the journal is lost or computed twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["ARRAYS", "JOURNAL", "Batch", "Failure", "Journal", "JournalWriter", 
 
 ARRAYS = ("mean.f32", "log_var.f32")
 JOURNAL = "journal.jsonl"
-
+_REMEDY = "delete this folder and embed again: the other parts are kept"
 
 Failure = tuple[str, str, str]  # id, stamp, reason
 
@@ -43,12 +43,14 @@ class Batch:
 
 @dataclass
 class Journal:
-    """What a part's folder holds."""
+    """The contents of a part's folder."""
 
     folder: Path
     rows: list[tuple[str, str]] = field(default_factory=list)  # (id, stamp), in the order of the rows
     corrupt: dict[str, tuple[str, str]] = field(default_factory=dict)  # id → (stamp, why)
-    missed: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same, of what the next run tries again
+    missed: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # the same, for items that the next run tries again
     batches: list[Batch] = field(default_factory=list)
     dim: int = 0
     points: bool = False
@@ -69,22 +71,23 @@ class Journal:
             if actual != batch.sha256:
                 raise InputError(
                     f": rows {batch.start} to {batch.start + batch.count - 1} are damaged (their sha256 "
-                    "differs from the journal's); delete this folder and embed again: the other parts are kept",
+                    "differs from the journal's)",
                     path=self.folder,
+                    remedy=_REMEDY,
                 )
 
     def _array(self, name: str) -> npt.NDArray[np.float32]:
         path, shape = self.folder / name, (len(self.rows), self.dim)
-        wanted = shape[0] * shape[1] * 4
+        expected = shape[0] * shape[1] * 4
         size = path.stat().st_size if path.is_file() else -1
-        if size < wanted:
-            what = "is missing" if size < 0 else f"has {size} bytes where the journal has {wanted}"
-            raise InputError(f"{what}; delete {self.folder} and embed again: the other parts are kept", path=path)
+        if size < expected:
+            problem = "is missing" if size < 0 else f"has {size} bytes, and the journal expects {expected}"
+            raise InputError(f": {name} {problem}", path=self.folder, remedy=_REMEDY)
         return np.memmap(path, dtype="<f4", mode="c", shape=shape)  # torch wants it writable; no write reaches the file
 
 
 def read_journal(folder: Path) -> Journal:
-    """The journal of a part; a last line without its end does not count."""
+    """The journal of a part; a last line without a line feed does not count."""
     journal = Journal(folder)
     path = folder / JOURNAL
     if not path.is_file():
@@ -97,8 +100,7 @@ def read_journal(folder: Path) -> Journal:
                 _apply(journal, json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
-                    f"line {number} is damaged ({error!r}); delete {folder} and embed again: the other parts are kept",
-                    path=path,
+                    f": {JOURNAL} line {number} is damaged ({error!r})", path=folder, remedy=_REMEDY
                 ) from None
             journal.length += len(line)
     return journal
@@ -115,7 +117,7 @@ def _apply(journal: Journal, line: Mapping[str, Any]) -> None:
 
 
 class JournalWriter:
-    """Adds batches to a part. Use it as a context: the lock on the part ends with it, or with the process."""
+    """Adds batches to a part. Use it in a `with` block: the lock on the part ends with the block, or the process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -135,7 +137,9 @@ class JournalWriter:
         try:
             self._open_files.enter_context(exclusive(self.folder / JOURNAL, wait=False))
         except BlockingIOError:
-            raise InputError("is being written by another process; wait for it, or stop it", path=self.folder) from None
+            raise InputError(
+                "is being written by another process", path=self.folder, remedy="wait for it, or stop it"
+            ) from None
         self.journal = read_journal(self.folder)
         if self.journal.rows:
             self.journal.arrays()  # an InputError if a file is missing, before more is added

@@ -42,18 +42,20 @@ def make_index(
     queries: Embeddings | str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Path:
-    """Index embeddings into the folder `out`; an index that is there stays in use until the new one is complete.
+    """Index embeddings into the folder `out`, which is returned.
 
-    backend   "auto", "exact", "faiss" or "milvus", as `halation.index.Index` takes them
+    An index that is there already stays in use until the new one is complete.
+
+    backend   "auto", "exact", "faiss" or "milvus", as for `halation.index.Index`
     uri       of a Milvus server, or a path that ends in .db
     recall    share of the ten best that an approximate backend must find
-    hubness   "csls" or "dual_softmax": order hits by scores that lose what an item gains by being near to every query
-    queries   embeddings by the same model of queries like those to come: captions for images, images for captions.
-              Recall is tuned and hubness measured on them; None: on the collection's own other side, if it has one.
-              To measure a search afterwards, use other queries
+    hubness   "csls" or "dual_softmax": rank items lower that are near to every query (see `halation.index.Hubness`)
+    queries   embeddings, by the same model, of queries such as people will ask: captions for images, images for
+              captions. Recall is tuned and hubness measured on them. None: the other side of the collection, if it has
+              one. To evaluate a search afterwards, use other queries
     """
     if uri is not None and backend != "milvus":
-        raise InputError(f"a uri is for the backend milvus, not for {backend}")
+        raise InputError(f"a uri is for the backend milvus, not for {backend}", argument="backend", value="milvus")
     target = Path(out)
     check_utf8(target)
     source = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
@@ -61,18 +63,15 @@ def make_index(
     others = None if queries is None else _same_model(queries, source)
     banks = {side: _query_bank(side, source, others, needed=hubness is not None) for side in source.sides}
     _check_target(target)
-    with contextlib.ExitStack() as made, replace_version(target, HEAD, retire=_drop_collections) as version:
-        head = version.head
-        head |= {"format": FORMAT, "versions": {"halation": halation.__version__}}
-        head |= {key: source.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
-        head |= {"embeddings": str(source.folder.resolve()), "roots": [str(root) for root in source.roots], "sides": {}}
+    with contextlib.ExitStack() as new_collections, replace_version(target, HEAD, retire=_drop_collections) as version:
+        version.head |= _head(source)
         for done, (side, embedded) in enumerate(source.sides.items()):
             progress("indexing", done, len(source.sides))
             chosen: str | Backend = backend
             if uri is not None:
-                chosen = made.enter_context(_new_milvus(uri, recall, target, version.name))
+                chosen = new_collections.enter_context(_new_milvus(uri, recall, target, version.name))
             bank = banks[side]
-            head["sides"][side] = _index_side(
+            version.head["sides"][side] = _index_side(
                 embedded,
                 version.folder / side,
                 similarity=getattr(similarity, source.similarity),
@@ -80,16 +79,27 @@ def make_index(
                 hubness=hubness,
                 queries=None if bank is None else _sampled(bank),
                 recall=recall,
-                meta={"side": side, "run": head["run"], "fingerprint": head["fingerprint"]},
+                meta={"side": side, "run": version.head["run"], "fingerprint": version.head["fingerprint"]},
             )
         write_items(version.folder / ITEMS, [(side, _records(embedded)) for side, embedded in source.sides.items()])
-        head["items"] = sha256_of(version.folder / ITEMS)
+        version.head["items"] = sha256_of(version.folder / ITEMS)
         progress("indexing", len(source.sides), len(source.sides))
     return target
 
 
+def _head(source: Embeddings) -> dict[str, Any]:
+    """The head file's content, before its sides and items are known."""
+    head = {"format": FORMAT, "versions": {"halation": halation.__version__}}
+    head |= {key: source.about[key] for key in ("run", "fingerprint", "recipe", "similarity", "backbone", "source")}
+    return head | {
+        "embeddings": str(source.folder.resolve()),
+        "roots": [str(root) for root in source.roots],
+        "sides": {},
+    }
+
+
 def _index_side(embedded: EmbeddedSide, folder: Path, **options: Any) -> dict[str, Any]:
-    """Index one side into a folder, its rows as ids. Returns what was chosen; the options are those of `Index`."""
+    """Index one side into a folder, its rows as ids, with these options of `Index`. Returns the backend chosen."""
     embedded.check()
     index = Index(range(len(embedded)), embedded.gaussians(), **options)
     index.save(folder)
@@ -101,7 +111,7 @@ def _index_side(embedded: EmbeddedSide, folder: Path, **options: Any) -> dict[st
 
 @contextmanager
 def _new_milvus(uri: str, recall: float, target: Path, data: str) -> Iterator[Milvus]:
-    """A new collection, dropped if the block fails, unless its index was published by then."""
+    """A new Milvus collection; dropped if the block fails before its index is published."""
     backend = Milvus(uri, recall=recall)
     try:
         yield backend
@@ -118,8 +128,9 @@ def _check_ids(embeddings: Embeddings) -> None:
     sides = [set(embedded.ids) for embedded in embeddings.sides.values()]
     if len(sides) > 1 and (twice := sides[0] & sides[1]):
         raise InputError(
-            f": {min(twice)!r} is an image and a caption; give each an id of its own and embed again",
+            f": {min(twice)!r} is the id of an image and of a caption",
             path=embeddings.folder,
+            remedy="give each an id of its own and embed again",
         )
 
 
@@ -128,13 +139,15 @@ def _same_model(queries: Embeddings | str | os.PathLike[str], embeddings: Embedd
     others = queries if isinstance(queries, Embeddings) else Embeddings.open(queries)
     if others.fingerprint != embeddings.fingerprint:
         raise InputError(
-            f"was made by another model than {embeddings.folder}; embed the queries with that", path=others.folder
+            f"was made by another model than {embeddings.folder}",
+            path=others.folder,
+            remedy="embed the queries with the model of the items",
         )
     return others
 
 
 def _query_bank(side: Side, embeddings: Embeddings, others: Embeddings | None, *, needed: bool) -> EmbeddedSide | None:
-    """The queries for this side: of those given, else of the collection itself."""
+    """The queries to measure this side on: those given, or the other side of the collection; None: there are none."""
     other: Side = "captions" if side == "images" else "images"
     for source in (others, embeddings):
         if source is not None and other in source.sides:
@@ -142,9 +155,9 @@ def _query_bank(side: Side, embeddings: Embeddings, others: Embeddings | None, *
             return source.sides[other]
     if needed:
         raise InputError(
-            f"holds {side} alone, and hubness is measured on {other}",
+            f"holds only {side}, and hubness is measured on {other}",
             path=embeddings.folder,
-            remedy=f"embed {other} like the queries to come, and give their folder",
+            remedy=f"embed {other} such as people will search with, and name their folder",
             argument="queries",
         )
     return None
@@ -166,7 +179,7 @@ def _records(embedded: EmbeddedSide) -> Iterator[ItemRecord]:
 def _check_target(target: Path) -> None:
     """An InputError if a folder holds anything but an index."""
     if target.is_file() or (target.is_dir() and not (target / HEAD).is_file() and _holds_other_files(target)):
-        raise InputError("exists and is not an index of halation; name a new or empty folder", path=target)
+        raise InputError("exists and is not an index of halation", path=target, remedy="name a new or empty folder")
 
 
 def _holds_other_files(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The manifest of an embeddings folder: written first, and completed when every item has its row."""
+"""The manifest of an embeddings folder: written when work begins, completed when every item has its row."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ __all__ = ["begin_folder", "complete_folder"]
 
 
 def begin_folder(folder: Path, source: Source, model: Model) -> dict[str, Any]:
-    """Make the folder, or resume the one in which the same was begun. Returns its manifest."""
-    run = model.folder
+    """Make the folder, or resume the one in which the same work was begun. Returns its manifest."""
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "run": str(run.resolve()),
+        "run": str(model.folder.resolve()),
         "fingerprint": model.fingerprint,
         "recipe": model.config.name,
         "similarity": model.indexed_similarity.name,
@@ -41,44 +40,42 @@ def begin_folder(folder: Path, source: Source, model: Model) -> dict[str, Any]:
     if (folder / MANIFEST).is_file():
         return _resumed(folder, read_manifest(folder), manifest)
     if folder.is_file():
-        raise InputError("is a file; name a new or empty folder", path=folder)
+        raise InputError("is a file", path=folder, remedy="name a new or empty folder")
     check_utf8(folder)
     folder.mkdir(parents=True, exist_ok=True)
     others = [path.name for path in folder.iterdir() if path.name not in ("images", "captions") and path.name[0] != "."]
     if others:
-        raise InputError(f"holds other files ({others[0]}); name a new or empty folder", path=folder)
+        raise InputError(f"holds other files ({others[0]})", path=folder, remedy="name a new or empty folder")
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
 def _resumed(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The manifest to go on with; an InputError if the folder was begun with another model or collection."""
+
+    def refuse(problem: str) -> InputError:
+        return InputError(problem, path=folder, remedy="name another folder, or delete this one")
+
     if before.get("fingerprint") != now["fingerprint"]:
-        raise InputError(
-            f"holds embeddings by another model ({before.get('run')}, as it was then); "
-            f"{now['run']} has other weights: name another folder, or delete this one",
-            path=folder,
+        raise refuse(
+            f"holds embeddings by another model ({before.get('run')}, as it was then); {now['run']} has other weights"
         )
-    moved = not Path(str(before.get("source"))).exists()  # then ids and stamps tell what is the same
-    for key, what in (("source", "of"), ("backbone", "with the backbone")):
-        if before.get(key) != now[key] and not (key == "source" and moved):
-            raise InputError(
-                f"holds embeddings {what} {before.get(key)}, not {now[key]}; name another folder", path=folder
-            )
+    moved = not Path(str(before.get("source"))).exists()  # then ids and stamps tell which items are the same
+    if before.get("source") != now["source"] and not moved:
+        raise refuse(f"holds embeddings of {before.get('source')}, not {now['source']}")
+    if before.get("backbone") != now["backbone"]:
+        raise refuse(f"holds embeddings with the backbone {before.get('backbone')}, not {now['backbone']}")
     if before.get("split", now["split"]) != now["split"]:
-        had, wanted = (f"the split {one}" if one else "all splits" for one in (before["split"], now["split"]))
-        raise InputError(
-            f"holds embeddings of {had} of {now['source']}, not of {wanted}; name another folder", path=folder
-        )
+        old, new = (f"the split {split}" if split else "all splits" for split in (before["split"], now["split"]))
+        raise refuse(f"holds embeddings of {old} of {now['source']}, not of {new}")
     if before.get("roots") and now["roots"] and before["roots"][0] != now["roots"][0] and not moved:
-        raise InputError(
-            f"is of pictures below {before['roots'][0]}, not {now['roots'][0]}; name another folder", path=folder
-        )
+        raise refuse(f"holds embeddings of pictures below {before['roots'][0]}, not {now['roots'][0]}")
     roots = now["roots"] or before.get("roots", [])  # captions have no locations: the pictures' roots stay as they are
     return {**now, "roots": roots, "sides": before.get("sides", {})}
 
 
 def complete_folder(folder: Path, source: Source, manifest: dict[str, Any]) -> Embeddings:
-    """Write the listings and the manifest if every item has its row; otherwise other shards are still at work.
+    """Write the listings and the manifest, unless other shards are still at work.
 
     One process at a time: shards that end together could see different rows, and each would remove the other's listing.
     """
@@ -97,7 +94,7 @@ def _complete(folder: Path, source: Source, manifest: dict[str, Any]) -> Embeddi
         assert facts is not None
         if not facts["items"]:
             why = facts["corrupt"][0][1] if facts["corrupt"] else "none is left"
-            raise InputError(f"{source.name}: no item could be read ({why})")
+            raise InputError(f": no item could be read ({why})", path=source.name)
         facts["corrupt"] = [*facts["corrupt"], *(source.problems if facts is next(iter(sides.values())) else ())]
     manifest = {**manifest, "sides": {**manifest["sides"], **sides}}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")  # ASCII: names of folders need not be UTF-8
@@ -114,7 +111,7 @@ def _complete(folder: Path, source: Source, manifest: dict[str, Any]) -> Embeddi
 
 
 def _write_listing(folder: Path, items: Sequence[SourceItem]) -> dict[str, Any] | None:
-    """Write part and row of each item, in the order of the source; None if some have none yet."""
+    """Write the part and row of each item, in the order of the source. Returns None if some have no row yet."""
     journals = read_parts(folder)
     filled = [journal for journal in journals if journal.rows]  # a shard with nothing left to do has no vectors
     row_of = {key: (part, row) for part, journal in enumerate(filled) for row, key in enumerate(journal.rows)}

@@ -1,4 +1,4 @@
-"""`open_search`: from an index's folder to answers."""
+"""`open_search`: a `Search` from the folder that `make_index` wrote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from halation._errors import InputError
 from halation._files import read_json
-from halation._storage import sha256_of
+from halation._storage import read_version, sha256_of
 from halation.encoders import Model, load
 from halation.index import Index
 from halation.search._answers import Side
@@ -26,16 +26,25 @@ def open_search(
     *,
     backbone: str | None = None,
 ) -> Search:
-    """A `Search` in the folder of an index.
+    """Open the index in a folder, to search it.
 
     run        the run's folder, if it was moved since the index was made; or its loaded `Model`
-    backbone   the network that computed the features, for a run trained on features whose name does not tell
+    backbone   the network that computed the features, for a run trained on features that does not name it
     """
     root = Path(folder)
-    head = _read_head(root)
-    model = _model(root, head, run, backbone)
-    mark = model.fingerprint
-    if mark != head["fingerprint"]:
+    model = _model(root, _read_head(root), run, backbone)
+    head, indexes, items = read_version(lambda: _read_head(root), lambda head: _load(root, head, model))
+    model.encode_texts("a photograph")  # the first query should not wait for what loads on first use
+    calibrators, notes = read_calibrators(model.folder, model.fingerprint)
+    about = {key: head[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides", "data")}
+    about |= {"run": str(model.folder), "calibrated": calibrators is not None, "notes": notes}
+    about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
+    return Search(model, indexes, items, tuple(map(Path, head["roots"])), calibrators, about)
+
+
+def _load(root: Path, head: dict[str, Any], model: Model) -> tuple[dict[str, Any], dict[Side, Index], ItemTable]:
+    """The head, and the indexes and items that it names; an InputError where another model made them."""
+    if model.fingerprint != head["fingerprint"]:
         raise InputError(
             f"was made by another model than the run {model.folder.name} is now (was it trained further?); their "
             "numbers cannot be compared",
@@ -43,40 +52,21 @@ def open_search(
             remedy="embed and index again with this run, or name the run the index was made by",
             argument="run",
         )
-    _ = model.indexed_similarity  # an InputError where this model cannot be searched
-    model.encode_texts("a photograph")  # the first query should not wait for what loads on first use
-    calibrators, notes = read_calibrators(model.folder, mark)
-    while True:
-        try:
-            indexes, items = _load(root / head["data"], head)
-        except (InputError, OSError):
-            if (now := _read_head(root))["data"] == head["data"] or now["fingerprint"] != mark:
-                raise
-            head = now  # another process has put a new one here meanwhile
-        else:
-            break
-    about = {key: head[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides")}
-    about |= {"run": str(model.folder), "calibrated": calibrators is not None, "data": head["data"]}
-    about["notes"] = notes
-    about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
-    return Search(model, indexes, items, tuple(map(Path, head["roots"])), calibrators, about)
-
-
-def _load(data: Path, head: dict[str, Any]) -> tuple[dict[Side, Index], ItemTable]:
+    data = root / head["data"]
     if not (data / ITEMS).is_file() or sha256_of(data / ITEMS) != head["items"]:
         raise InputError(
             "is missing or damaged (its sha256 differs)",
             path=data / ITEMS,
             remedy="make it again with `halation index`",
         )
-    return {side: Index.load(data / side) for side in head["sides"]}, ItemTable(data / ITEMS)
+    return head, {side: Index.load(data / side) for side in head["sides"]}, ItemTable(data / ITEMS)
 
 
 def _read_head(root: Path) -> dict[str, Any]:
     if not root.is_dir():
         raise InputError("does not exist", path=root, remedy="make it with `halation index`")
     if not (root / HEAD).is_file():
-        raise InputError(f"holds no {HEAD}; it is not a folder that halation index made", path=root)
+        raise InputError(f"holds no {HEAD}: it is not a folder that `halation index` made", path=root)
     head = read_json(root / HEAD)
     version = head.get("format") if isinstance(head, dict) else None
     if version != FORMAT:
@@ -87,7 +77,7 @@ def _read_head(root: Path) -> dict[str, Any]:
         )
     keys = {"run", "fingerprint", "recipe", "similarity", "backbone", "source", "roots", "sides", "data", "items"}
     if missing := keys - head.keys():
-        raise InputError(f"is damaged (no {', '.join(sorted(missing))}); index again", path=root / HEAD)
+        raise InputError(f"is damaged (it lacks {', '.join(sorted(missing))})", path=root / HEAD, remedy="index again")
     return dict(head)
 
 

@@ -1,4 +1,4 @@
-"""`open_source`: folders of pictures, JSON Lines, text, tar shards and datasets as one kind of collection."""
+"""`open_source`: a folder of pictures, JSON Lines, text, tar shards or a dataset as a `Source`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from halation.search._source_tar import tar_source
 __all__ = ["SIDES", "open_source"]
 
 SIDES = ("auto", "images", "captions", "both")
-_FILE = ("image", "file", "file_name", "filename", "image_id")
+_FILE_KEYS = ("image", "file", "file_name", "filename", "image_id")
 
 
 def open_source(
@@ -39,15 +39,18 @@ def open_source(
     split: str | None = None,
     root: str | os.PathLike[str] | None = None,
 ) -> Source:
-    """The collection at `path`, whatever its kind. `side` "auto" or "both": everything it has.
+    """The collection at `path`, whatever its kind.
 
-    split   of a dataset; None = all of it
-    root    the folder that holds the pictures of a JSON Lines file; None = the file's own
+    side    "images" or "captions"; "auto" and "both": all that it has
+    split   of a dataset; None: all splits
+    root    the folder that holds the pictures of a JSON Lines file; None: the file's folder
     """
     one_of(side, SIDES, "side")
     file = Path(path)
     if not file.exists():
-        raise InputError("does not exist; name a folder of pictures, a .jsonl, .txt or .tar, or a dataset", path=file)
+        raise InputError(
+            "does not exist", path=file, remedy="name a folder of pictures, a .jsonl, .txt or .tar, or a dataset"
+        )
     source = _opened(file, model, split, None if root is None else Path(root))
     wanted = ("images", "captions") if side in ("auto", "both") else (side,)
     problems = list(source.problems)
@@ -80,23 +83,25 @@ def _opened(file: Path, model: Model, split: str | None, root: Path | None) -> S
     if file.suffix.lower() in kinds:
         return kinds[file.suffix.lower()]()
     if file.suffix.lower() in PICTURE_SUFFIXES:
-        raise InputError("is one picture; name its folder, or search by it (`halation search`)", path=file)
-    packed = file.name.endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"))
-    more = "; unpack the compression first (gunzip): single members are read from it" if packed else ""
+        raise InputError(
+            "is a single picture", path=file, remedy="name its folder, or search by it with `halation search`"
+        )
+    compressed = file.name.endswith((".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"))
+    more = "; decompress it first (gunzip), so that single members can be read" if compressed else ""
     raise InputError(
         f"is not recognised{more}; halation embeds folders of pictures, .jsonl, .txt, .tar, datasets", path=file
     )
 
 
 def _drop_unwritable(items: Sequence[SourceItem], problems: list[tuple[str, str]]) -> list[SourceItem]:
-    """The items whose names UTF-8 can write; the others are added to `problems`, before any work is done."""
+    """The items whose names UTF-8 can write; the others are added to `problems`."""
     kept = []
     for item in items:
         name = item.id if item.location is None else f"{item.id} ({item.location.name})"
         if to_utf8(name) == name:
             kept.append(item)
         else:
-            problems.append((to_utf8(item.id), f"{to_utf8(name)}: its name is not UTF-8; rename it"))
+            problems.append((to_utf8(item.id), f"{to_utf8(name)} has a name that is not UTF-8; rename it"))
     return kept
 
 
@@ -106,12 +111,12 @@ def _pictures(folder: Path) -> Source:
     for name in _pictures_below(root):
         path = root / name
         if path.is_symlink() and not _stays_below(path, root):
-            problems.append((to_utf8(name), f"{path} is a link that leaves {root}; only what is below it is read"))
+            problems.append((to_utf8(name), f"{path} is a link that leaves {root}; only files below it are read"))
         else:
             items.append(SourceItem(name, file_stamp(path), location=PictureLocation(0, name)))
     if not items:
         raise InputError(
-            f"holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), .tar shard or known dataset", path=folder
+            f"holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))}), no .tar shard and no known dataset", path=folder
         )
     return Source(str(folder), (root,), {"images": items}, tuple(problems))
 
@@ -132,7 +137,7 @@ def _text(file: Path) -> Source:
     name = to_utf8(file.name)
     items = [SourceItem(f"{name}:{n}", text_stamp(line), (one_line(line),)) for n, line in read_lines(file)]
     if not items:
-        raise InputError("is empty; write one caption on each line", path=file)
+        raise InputError("is empty", path=file, remedy="write one caption on each line")
     return Source(str(file), (), {"captions": items})
 
 
@@ -146,16 +151,16 @@ def _jsonl(file: Path, root: Path | None) -> Source:
     for number, row in read_jsonl(file):
         line = f"{file} line {number}"
         name, texts = _file_of(row, line), _captions_of(row, line)
-        one = _id_of(row, line) or name or to_utf8(f"{file.name}:{number}")
+        item_id = _id_of(row, line) or name or to_utf8(f"{file.name}:{number}")
         if name is not None:
-            images.append((line, _image_item(one, name, texts, folders, line)))
+            images.append((line, _image_item(item_id, name, texts, folders, line)))
         elif not texts:
             raise InputError(f'{line}: neither "image" nor "caption"; each line is {{"image": …, "captions": […]}}')
         single = name is None and len(texts) == 1
         for k, text in enumerate(texts):
-            captions.append((line, SourceItem(one if single else f"{one}#{k}", text_stamp(text), (text,))))
+            captions.append((line, SourceItem(item_id if single else f"{item_id}#{k}", text_stamp(text), (text,))))
     if not images and not captions:
-        raise InputError("is empty; each line is an image with its captions, or a caption", path=file)
+        raise InputError("is empty", path=file, remedy="write an image with its captions, or a caption, on each line")
     both: dict[Side, list[SourceItem]] = {
         "images": check_unique(images, "image"),
         "captions": check_unique(captions, "caption"),
@@ -183,12 +188,12 @@ def _id_of(row: dict[str, Any], line: str) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
-        raise InputError(f'{line}: "id" is {value!r}; it is a text or a whole number, or left out')
+        raise InputError(f'{line}: "id" is {value!r}; give a text or a whole number, or leave it out')
     return to_utf8(str(value))
 
 
 def _file_of(row: dict[str, Any], line: str) -> str | None:
-    key = next((key for key in _FILE if row.get(key) is not None), None)
+    key = next((key for key in _FILE_KEYS if row.get(key) is not None), None)
     if key is None:
         return None
     if not isinstance(row[key], str) or not row[key]:

@@ -1,4 +1,4 @@
-"""A query as people type it: cleaned, bounded, and with words about what was not understood."""
+"""A query as people type it: cleaned, cut to a limit, with notes about unknown words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_WORDS, MAX_CHARACTERS = 256, 10_000
 
 
 class Query(NamedTuple):
-    """What is encoded, notes for the person who asked, and whether the model knows any of the words."""
+    """The text to encode, notes for the user, and whether the model knows any of the words."""
 
     text: str
     notes: list[str]
@@ -23,12 +23,12 @@ class Query(NamedTuple):
 
 
 def read_query(query: str, model: Model) -> Query:
-    """A query as people type it."""
+    """Clean a query and note what the model cannot read of it; an InputError if it is empty."""
     notes: list[str] = []
     text = to_utf8(query).replace("\0", " ")
     words = text.split()
     if not words:
-        raise InputError("the query is empty; write what to look for")
+        raise InputError("the query is empty", remedy="write what to look for")
     if len(words) > MAX_WORDS:
         notes.append(f"the query has {len(words):,} words; only the first {MAX_WORDS} were read")
     text = " ".join(words[:MAX_WORDS])
@@ -36,10 +36,8 @@ def read_query(query: str, model: Model) -> Query:
         notes.append(f"the query has {len(text):,} characters; only the first {MAX_CHARACTERS:,} were read")
         text = text[:MAX_CHARACTERS]
     if not model.texts.knows_any_word(text):
-        return Query(
-            text, [*notes, "the model knows none of these words; what was found is no better than chance"], False
-        )
+        return Query(text, [*notes, "the model knows none of these words; the hits are no better than chance"], False)
     if unknown := model.texts.unknown_words(text):
-        some = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-        notes.append(f"words the model does not know: {some}")
+        shown = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
+        notes.append(f"words the model does not know: {shown}")
     return Query(text, notes)

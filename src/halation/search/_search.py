@@ -1,4 +1,4 @@
-"""`Search`: an index and the model that made it, ready for questions."""
+"""`Search`: an index and the model that made it, ready for queries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, NamedTuple, cast, overload
 
 from PIL import Image
 
@@ -27,21 +27,37 @@ from halation.similarity import Gaussian
 __all__ = ["Search"]
 
 _WANT = ("auto", "images", "captions")
-_REORDERED = "hubs are corrected in the order alone: scores are the model's own and need not fall with it"
-_WIDER = 4  # with corrected hubs, look at this many times k: the best by score may rank further down
+_REORDERED = "the order is corrected for hubs, the scores are not: they need not fall from hit to hit"
+_WIDER = 4  # with corrected hubs, fetch this many times k: the best by score may rank further down
 _BLOCK = 1000  # ids read at a time
+
+
+class _EncodedQuery(NamedTuple):
+    """A query, ready to be compared with the items.
+
+    name        the words, or the picture's name
+    side        "captions" for words, "images" for a picture
+    understood  False: the model knows none of the words
+    """
+
+    name: str
+    gaussian: Gaussian
+    side: Side
+    encode_ms: float
+    notes: Sequence[str] = ()
+    understood: bool = True
 
 
 @dataclass(frozen=True)
 class Search:
-    """Ask a collection by words or by a picture; made by `open_search`. Safe to use from several threads.
+    """Search a collection by words or by a picture. `open_search` makes it; several threads may use it.
 
-    indexes   by side, "images", "captions" or both; their ids are the rows of the table
-    table     ids, captions and locations of the items
-    roots     folders that hold the pictures: nothing outside them is ever opened
+    indexes       by side, "images", "captions" or both; their ids are the rows of the table
+    table         ids, captions and locations of the items
+    roots         folders that hold the pictures: nothing outside them is ever opened
     calibrators   probabilities and thresholds, where the run was calibrated
-    about     for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source,
-              notes (what to know of all answers), …
+    about         for JSON: images and captions (counts), sides (backend, recall), run, fingerprint, similarity, source,
+                  notes that hold for every answer, …
     """
 
     model: Model
@@ -52,36 +68,37 @@ class Search:
     about: dict[str, Any]
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
-        """The k items nearest to a text: images where there are any, else captions of similar meaning."""
+        """The k items nearest to a text: images if the index has any, else captions of similar meaning.
+
+        want   "images" or "captions", to choose
+        """
         read = read_query(query, self.model)
         side = self._side(want, first="images")
         start = time.perf_counter()
         encoded = _gaussian(self.model.encode_texts(read.text))
-        if read.understood:
-            return self._answer(query, encoded, "captions", side, k, read.notes, start)
-        # the calibrator was not fitted on words the model does not know
-        unjudged = replace(self, calibrators=None, about={**self.about, "notes": []})
-        answer = unjudged._answer(query, encoded, "captions", side, k, read.notes, start)
-        return replace(answer, nothing_matches=True)
+        return self._answer(
+            _EncodedQuery(query, encoded, "captions", _ms_since(start), read.notes, read.understood), side, k
+        )
 
     def image(
         self, picture: str | os.PathLike[str] | Image.Image, k: int = 10, want: str = "auto", name: str = "image"
     ) -> Answer:
-        """The k items nearest to a picture (or its file): captions where there are any, else similar pictures."""
+        """The k items nearest to a picture (or its file): captions if the index has any, else similar pictures."""
         side = self._side(want, first="captions")
         start = time.perf_counter()
         encoded = _gaussian(self.model.encode_images(picture))
-        return self._answer(name, encoded, "images", side, k, [], start)
+        return self._answer(_EncodedQuery(name, encoded, "images", _ms_since(start)), side, k)
 
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
-        """The k items nearest to an item of the index: a picture's captions, or what you `want`.
+        """The k items nearest to an item of the index: captions for a picture, images for a caption.
 
         It compares stored embeddings, so it also works where the run cannot look at pictures.
         """
         query_side, _ = self._locate(id)
         side = self._side(want, first="captions" if query_side == "images" else "images")
         start = time.perf_counter()
-        return self._answer(id, self.gaussian(id), query_side, side, k, [], start)
+        gaussian = self.gaussian(id)
+        return self._answer(_EncodedQuery(id, gaussian, query_side, _ms_since(start)), side, k)
 
     def gaussian(self, id: str) -> Gaussian:  # noqa: A002
         """The stored Gaussian of an item, (1, d)."""
@@ -90,22 +107,22 @@ class Search:
         return index.gaussians(index.rows([row]))
 
     def warm(self) -> None:
-        """Load the image network now, so that the first picture need not wait; does nothing for runs without one."""
+        """Load the image network now, so that the first picture need not wait. A run without one is left as it is."""
         with suppress(InputError, MissingExtra):
             _ = self.model.images.network
 
     def item(self, id: str) -> Item:  # noqa: A002
-        """One item; `UnknownItem` (an InputError) where there is none."""
+        """The item with this id; `UnknownItem` (an InputError) if there is none."""
         side, row = self._locate(id)
         record = self.table.records(side, [row])[0]
         return Item(id, side, list(record.captions), self._path(record), record.uncertainty)
 
     def picture(self, id: str) -> Path | None:  # noqa: A002
-        """The file of an item's picture, links resolved, inside the indexed roots; None if gone or never there."""
+        """The file of an item's picture, links resolved; None if it is gone, outside the roots or never was a file."""
         return self._path(self._record(id))
 
     def picture_bytes(self, id: str, limit: int = 1 << 26) -> bytes | None:  # noqa: A002
-        """The picture's file as it is, also from inside a tar shard; None if gone, never there or above the limit."""
+        """The bytes of an item's picture, also from inside a tar shard; None if it is gone or larger than `limit`."""
         location = self._record(id).location
         if location is None:
             return None
@@ -121,7 +138,7 @@ class Search:
 
     @property
     def items(self) -> Sequence[str]:
-        """The ids, images before captions; a part of them costs what it holds, however large the index is."""
+        """The ids, images before captions. A slice reads only the ids it holds."""
         return _Ids(self.table, {side: len(index) for side, index in self.indexes.items()})
 
     def __len__(self) -> int:
@@ -139,38 +156,40 @@ class Search:
             return first if first in self.indexes else next(iter(self.indexes))
         if want not in self.indexes:
             have = next(iter(self.indexes))
-            raise InputError(f"this index holds {have}, no {want}; embed {want} too (side='both') and index them")
+            raise InputError(
+                f"this index holds {have} but no {want}",
+                remedy=f"embed the {want} of the collection too, and index again",
+            )
         return want
 
-    def _answer(
-        self, query: str, encoded: Gaussian, query_side: Side, side: Side, k: int, notes: list[str], start: float
-    ) -> Answer:
+    def _answer(self, query: _EncodedQuery, side: Side, k: int) -> Answer:
+        """The k items of a side that are nearest to a query."""
         if k < 1:
             raise InputError(f"k is {k}; ask for 1 or more")
-        encoded_at = time.perf_counter()
-        uncertainty = None if encoded.is_point else float(encoded.uncertainty()[0])
-        index, calibrator = self.indexes[side], self._calibrator(query_side, side)
-        rows, scores = _nearest(
-            index, encoded, max(k, 0 if calibrator is None else calibrator.depth), by_score=query_side == side
-        )
+        start, index, same_side = time.perf_counter(), self.indexes[side], query.side == side
+        uncertainty = None if query.gaussian.is_point else float(query.gaussian.uncertainty()[0])
+        fitted = self._calibrator(query)
+        calibrator = None if same_side else fitted  # calibration is about images and texts, not about two of a kind
+        fetched = max(k, 0 if calibrator is None else calibrator.depth)
+        rows, scores = _nearest(index, query.gaussian, fetched, by_score=same_side)
         verdict = judge_hits(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
+        notes = list(query.notes)
         if not rows:
-            notes = [*notes, "the index is empty"]
-        if self.calibrators is None and query_side != side:
-            notes = [*notes, *self.about.get("notes", ())]  # why there are no probabilities
+            notes.append("the index is empty")
+        if self.calibrators is None and query.understood and not same_side:
+            notes += self.about.get("notes", ())  # why there are no probabilities
         if calibrator is None and any(later > score for score, later in pairwise(scores[:k])):
-            notes = [*notes, _REORDERED]
-        hits, more = self._hits(side, rows[:k], scores, verdict.probabilities)
-        done = time.perf_counter()
+            notes.append(_REORDERED)
+        hits, hit_notes = self._hits(side, rows[:k], scores, verdict.probabilities)
         return Answer(
-            query,
+            query.name,
             hits,
-            verdict.nothing_matches,
-            self._ambiguity(query_side, uncertainty),
+            verdict.nothing_matches or not query.understood,
+            _ambiguity(fitted, uncertainty),
             uncertainty,
-            encode_ms=1000 * (encoded_at - start),
-            search_ms=1000 * (done - encoded_at),
-            notes=[*notes, *verdict.notes, *more],
+            encode_ms=query.encode_ms,
+            search_ms=_ms_since(start),
+            notes=[*notes, *verdict.notes, *hit_notes],
             side=side,
             within=verdict.within,
             coverage=verdict.coverage,
@@ -184,7 +203,7 @@ class Search:
             path = self._path(record)
             gone += record.location is not None and record.location.offset < 0 and path is None
             hits.append(Hit(record.id, scores[rank], probabilities[rank], list(record.captions), path))
-        note = f"{gone} of the pictures found {'is' if gone == 1 else 'are'} no longer on disk, or outside the roots"
+        note = f"{gone} of these pictures {'is' if gone == 1 else 'are'} no longer on disk, or outside the roots"
         return hits, [note] if gone else []
 
     def _path(self, record: ItemRecord) -> Path | None:
@@ -205,19 +224,10 @@ class Search:
             raise UnknownItem(f"there is no item {id!r} in this index")
         return location
 
-    def _calibrator(self, query_side: Side, side: Side) -> Calibrator | None:
-        if self.calibrators is None or query_side == side:
-            return None  # calibration is about images and texts, not about two of a kind
-        return self.calibrators.t2i if query_side == "captions" else self.calibrators.i2t
-
-    def _ambiguity(
-        self, query_side: Side, uncertainty: float | None
-    ) -> Literal["specific", "ordinary", "broad"] | None:
-        if self.calibrators is None:
+    def _calibrator(self, query: _EncodedQuery) -> Calibrator | None:
+        if self.calibrators is None or not query.understood:  # it was fitted on words that the model knows
             return None
-        calibrator = self.calibrators.t2i if query_side == "captions" else self.calibrators.i2t
-        word = None if calibrator.ambiguity is None else calibrator.ambiguity(uncertainty)
-        return cast(Literal["specific", "ordinary", "broad"] | None, word)
+        return self.calibrators.t2i if query.side == "captions" else self.calibrators.i2t
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(index):,} {side}" for side, index in self.indexes.items())
@@ -225,7 +235,7 @@ class Search:
 
 
 class _Ids(Sequence[str]):
-    """The ids of all items, one side after the other, read when they are query_side for."""
+    """The ids of all items, one side after the other; each is read when you ask for it."""
 
     def __init__(self, table: ItemTable, sizes: Mapping[Side, int]) -> None:
         self._table, self._sizes = table, sizes
@@ -234,15 +244,15 @@ class _Ids(Sequence[str]):
         return sum(self._sizes.values())
 
     @overload
-    def __getitem__(self, which: int) -> str: ...
+    def __getitem__(self, position: int) -> str: ...
 
     @overload
-    def __getitem__(self, which: slice) -> list[str]: ...
+    def __getitem__(self, position: slice) -> list[str]: ...
 
-    def __getitem__(self, which: int | slice) -> str | list[str]:
-        if isinstance(which, slice):
-            return self._at(range(len(self))[which])
-        return self._at([range(len(self))[which]])[0]
+    def __getitem__(self, position: int | slice) -> str | list[str]:
+        if isinstance(position, slice):
+            return self._at(range(len(self))[position])
+        return self._at([range(len(self))[position]])[0]
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _BLOCK):
@@ -251,22 +261,34 @@ class _Ids(Sequence[str]):
     def _at(self, positions: Sequence[int]) -> list[str]:
         ids, first = dict[int, str](), 0
         for side, size in self._sizes.items():
-            of_side = [position for position in positions if first <= position < first + size]
-            records = self._table.records(side, [position - first for position in of_side])
-            ids |= {position: record.id for position, record in zip(of_side, records, strict=True)}
+            in_side = [position for position in positions if first <= position < first + size]
+            records = self._table.records(side, [position - first for position in in_side])
+            ids |= {position: record.id for position, record in zip(in_side, records, strict=True)}
             first += size
         return [ids[position] for position in positions]
 
 
 def _gaussian(encoded: Encoded) -> Gaussian:
-    assert isinstance(encoded, Gaussian)  # `open_search` refuses models that give anything else
+    assert isinstance(encoded, Gaussian)  # `embed` refuses models that give anything else
     return encoded
 
 
-def _nearest(index: Index, query: Gaussian, k: int, *, by_score: bool) -> tuple[list[int], list[float]]:
-    """The rows of the k nearest or more, best first, and the model's own scores of them.
+def _ms_since(start: float) -> float:
+    return 1000 * (time.perf_counter() - start)
 
-    by_score   order by those scores even where hubs are corrected: the correction was measured on the other side
+
+def _ambiguity(
+    calibrator: Calibrator | None, uncertainty: float | None
+) -> Literal["specific", "ordinary", "broad"] | None:
+    if calibrator is None or calibrator.ambiguity is None:
+        return None
+    return cast(Literal["specific", "ordinary", "broad"] | None, calibrator.ambiguity(uncertainty))
+
+
+def _nearest(index: Index, query: Gaussian, k: int, *, by_score: bool) -> tuple[list[int], list[float]]:
+    """The rows of the k nearest items or more, best first, and their scores without the correction of hubs.
+
+    by_score   order by these scores even where hubs are corrected: the correction was measured on the other side
     """
     ranking = index.search(query, k if index.hubness is None else _WIDER * k)
     rows, scores = ranking.ids[0], ranking.uncorrected[0].tolist()

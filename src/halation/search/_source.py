@@ -1,4 +1,4 @@
-"""A collection before it is embedded: its items, and the locations of its pictures."""
+"""`Source`, a collection before it is embedded: its items, and the locations of its pictures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class PictureLocation(NamedTuple):
-    """Where a picture's bytes are: a file below a root, or a part of a tar file below it."""
+    """The location of a picture: a file below a root, or a part of a tar file below it."""
 
     root: int
     name: str  # below the root, with forward slashes
@@ -43,8 +43,8 @@ class PictureLocation(NamedTuple):
 class SourceItem(NamedTuple):
     """An image or a caption to embed.
 
-    stamp   of its content. The same id with another stamp is other content, and is embedded again
-    row     of its features: which store, and which row of it
+    stamp   changes with its content: the same id with another stamp is embedded again
+    row     of its stored features: the number of the store, and the row in it
     """
 
     id: str
@@ -61,10 +61,10 @@ class Source:
     name      the path it was opened by
     roots     folders that hold the pictures, absolute, links resolved
     sides     the items of each side; a side without items is left out
-    problems  (id, what is wrong) of what cannot be an item: links that leave the root, broken members of a tar file
+    problems  (id, reason) of entries that cannot be items: links that leave the root, broken members of a tar file
     stores    features of a dataset, for runs that were trained on them
-    notes     to show to the user
-    split     of a dataset; None: all of it, or not a dataset
+    notes     for the user
+    split     of a dataset; None: all splits, or not a dataset
     """
 
     name: str
@@ -76,11 +76,11 @@ class Source:
     split: str | None = None
 
     def features(self, items: Sequence[SourceItem]) -> Features:
-        """The stored features of these items, in this order."""
+        """The stored features of these items, in order."""
         parts: list[Features] = []
         rows = [item.row for item in items]
         start = 0
-        for stop in range(1, len(rows) + 1):  # stretches of one store
+        for stop in range(1, len(rows) + 1):  # items of one store are read together
             if stop == len(rows) or rows[stop][0] != rows[start][0]:  # type: ignore[index]
                 store = self.stores[rows[start][0]]  # type: ignore[index]
                 parts.append(store.rows([row[1] for row in rows[start:stop]]))  # type: ignore[index]
@@ -105,7 +105,7 @@ def location_file(roots: Sequence[Path], location: PictureLocation) -> Path:
     It works on strings, which are quicker than paths: every hit of every search comes through here.
     """
     if not 0 <= location.root < len(roots):
-        raise InputError(f"{location.name}: there is no root {location.root}; was the list of items edited?")
+        raise InputError(f"{location.name}: the collection has no root {location.root}; was the list of items edited?")
     root = str(roots[location.root])  # links were resolved when it was recorded
     path = os.path.join(root, location.name)  # noqa: PTH118  # an absolute name replaces the root, and is refused below
     try:
@@ -114,7 +114,7 @@ def location_file(roots: Sequence[Path], location: PictureLocation) -> Path:
     except ValueError:  # a null character
         raise InputError(f"{location.name!r} is not a file name") from None
     if not real.startswith(root.rstrip(os.sep) + os.sep):
-        raise InputError("leaves its folder; only what is below it is read", path=path)
+        raise InputError("leaves its folder; only files below it are read", path=path)
     if not exists:
         raise InputError("does not exist", path=path)
     return Path(real)
@@ -126,7 +126,7 @@ def text_stamp(text: str) -> str:
 
 
 def to_utf8(text: str) -> str:
-    """The text as UTF-8 can write it: half characters (JSON and file names can hold them) become question marks.
+    """The text in valid UTF-8: unpaired surrogates, which JSON and file names can hold, become question marks.
 
     >>> to_utf8("two dogs \\ud83d")
     'two dogs ?'
@@ -137,7 +137,7 @@ def to_utf8(text: str) -> str:
 def check_utf8(folder: Path) -> None:
     """An InputError if a folder's name cannot be written in UTF-8, which FAISS and terminals need."""
     if to_utf8(str(folder)) != str(folder):
-        raise InputError(f"{to_utf8(str(folder))}: its name is not UTF-8; name another folder")
+        raise InputError("has a name that is not UTF-8", path=to_utf8(str(folder)), remedy="name another folder")
 
 
 def one_line(text: str) -> str:
@@ -159,12 +159,12 @@ def file_stamp(path: Path) -> str:
 
 
 def check_unique(items: Iterable[tuple[str, SourceItem]], what: str) -> list[SourceItem]:
-    """The items of (line, item); an InputError names the line where an id comes a second time."""
+    """The items of pairs (line, item); an InputError names the line where an id is repeated."""
     seen: dict[str, str] = {}
     kept: list[SourceItem] = []
     for line, item in items:
         if item.id in seen:
-            raise InputError(f"{line}: {what} {item.id!r} was in {seen[item.id]} already; each may come once")
+            raise InputError(f"{line}: {what} {item.id!r} was in {seen[item.id]} already; each may occur once")
         seen[item.id] = line
         kept.append(item)
     return kept

@@ -1,4 +1,4 @@
-"""A dataset's folder as a collection: images with the captions that were written for them, and the captions."""
+"""A dataset's folder as a collection: its images, and the captions written for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["dataset_source"]
 
 
 def dataset_source(folder: Path, model: Model, split: str | None) -> Source:
-    """All splits, or one. A run trained on features takes the dataset's own features where it has them."""
+    """The images and captions of one split, or of all (None).
+
+    For a run trained on features, the dataset's stored features are used if it has them.
+    """
     layout = recognise(folder)
     every = ["all"] if "all" in layout.splits else list(layout.splits)
     splits = every if split is None else [layout.resolve(split)]
@@ -69,7 +72,7 @@ def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]
         dataset = open_dataset(folder, split)
         if dataset.photos is None:
             raise
-        return dataset, [f"the pictures themselves are looked at, since their features cannot be read ({error})"]
+        return dataset, [f"the pictures themselves are read, because their features cannot be used ({error})"]
     if dataset.features is not None and not model.config.image.local:
         dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
     return dataset, []

@@ -1,4 +1,4 @@
-"""Tar shards as people write them for training (WebDataset): 0001.jpg, 0001.txt or 0001.json, one after the other.
+"""Tar shards in the WebDataset layout: 0001.jpg with 0001.txt or 0001.json, one after the other.
 
 Nothing is unpacked: members are read from the tar file, and a member's name never becomes a path.
 """
@@ -31,16 +31,16 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
     captions: dict[str, SourceItem] = {}
     for shard in shards:
         if not Path(os.path.realpath(shard)).is_relative_to(roots[0]):
-            problems.append((shard.name, f"{shard} is a link that leaves {roots[0]}; only what is below it is read"))
+            problems.append((shard.name, f"{shard} is a link that leaves {roots[0]}; only files below it are read"))
             continue
         if to_utf8(shard.name) != shard.name:
-            problems.append((to_utf8(shard.name), f"{to_utf8(str(shard))}: its name is not UTF-8; rename it"))
+            problems.append((to_utf8(shard.name), f"{to_utf8(str(shard))} has a name that is not UTF-8; rename it"))
             continue
         pictures, captions_of = _scan(shard, problems)
         for key, member in pictures.items():
             name = f"{shard.name}/{member.name}"
             if name in images:
-                problems.append((name, f"{shard}: {member.name} comes twice; the first is kept"))
+                problems.append((name, f"{shard}: {member.name} occurs twice; the first is kept"))
                 continue
             texts = captions_of.get(key, ())
             location = PictureLocation(0, shard.name, member.offset_data, member.size)
@@ -53,7 +53,7 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
     if not images and not captions:
         why = f" ({problems[0][1]})" if problems else ""
         raise InputError(
-            f"holds no picture and no caption{why}; shards hold 0001.jpg with 0001.txt or .json", path=source
+            f"holds no picture and no caption{why}", path=source, remedy="a shard holds 0001.jpg with 0001.txt or .json"
         )
     lists: dict[Side, list[SourceItem]] = {"images": list(images.values()), "captions": list(captions.values())}
     return Source(str(source), tuple(roots), lists, tuple(problems))
@@ -62,7 +62,7 @@ def tar_source(shards: Sequence[Path], source: Path) -> Source:
 def _scan(
     shard: Path, problems: list[tuple[str, str]]
 ) -> tuple[dict[str, tarfile.TarInfo], dict[str, tuple[str, ...]]]:
-    """The picture's member and the captions of each key. What cannot be used is added to `problems`."""
+    """The picture and the captions of each key in a shard. Members that cannot be used are added to `problems`."""
     pictures: dict[str, tarfile.TarInfo] = {}
     captions_of: dict[str, tuple[str, ...]] = {}
     total = shard.stat().st_size
@@ -76,7 +76,7 @@ def _scan(
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
         if not pictures and not captions_of:
             raise InputError(f"is not a readable tar file ({error}); was it written completely?", path=shard) from None
-        problems.append((shard.name, f"{shard} ends early or is damaged ({error}); what comes before is used"))
+        problems.append((shard.name, f"{shard} ends early or is damaged ({error}); the part before is used"))
     return pictures, captions_of
 
 
@@ -94,11 +94,11 @@ def _add_member(
         return
     path_below(member.name, "a member")
     if to_utf8(member.name) != member.name:
-        raise InputError(f"{to_utf8(member.name)}: its name is not UTF-8; rename it")
+        raise InputError(f"{to_utf8(member.name)} has a name that is not UTF-8; rename it")
     stem, suffix = os.path.splitext(last)  # noqa: PTH122
     key, suffix = f"{folder}/{stem}" if folder else stem, suffix.lower()
     if member.offset_data + member.size > total:
-        raise InputError(f"{member.name} ends after the end of the file; was it written completely?")
+        raise InputError(f"{member.name} goes past the end of the file; was it written completely?")
     if suffix in PICTURE_SUFFIXES:
         if member.size > _MAX_PICTURE:
             raise InputError(f"{member.name} has {member.size >> 20} MB; pictures have at most {_MAX_PICTURE >> 20}")

@@ -1,4 +1,4 @@
-"""Short queries as people type them, and how many images each covers: σ is compared with that number."""
+"""Short queries as people type them, and how many images each covers, to compare σ with."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import numpy as np
 from halation._arrays import IntArray
 from halation.semantics import words
 
-__all__ = ["typed"]
+__all__ = ["typed_queries"]
 
 _LONGEST = 6  # words of a short query
-_COMMON = 1 / 3  # of the images' captions: words in more of them ("the", "with") tell no image from another
+_COMMON = 1 / 3  # of the images: words that more of them have ("the", "with") do not tell images apart
 
 
-def typed(captions: Sequence[str], image_of: IntArray, most: int = 1000, seed: int = 0) -> tuple[list[str], IntArray]:
-    """Up to `most` parts of captions (one to six words) and as many whole captions, with how many images each covers.
+def typed_queries(
+    captions: Sequence[str], image_of: IntArray, most: int = 1000, seed: int = 0
+) -> tuple[list[str], IntArray]:
+    """Up to `most` parts of captions (one to six words), as many whole captions, and how many images each covers.
 
-    Annotated captions are about equally long, so they hardly differ in how much they cover. What people type into a
-    search box does. A query covers the images whose captions together have all of its words; words that are common
-    everywhere do not count, and a query of nothing else is left out.
+    Annotated captions are about equally long, so they cover about equally many images. The queries that people type
+    differ more. A query covers an image if the image's captions together have all of its words. Words that are common
+    everywhere do not count; a query that has no other words is left out.
     """
     draw = np.random.default_rng(seed)
     holders: dict[str, set[int]] = defaultdict(set)
@@ -46,5 +48,5 @@ def _part(caption: str, draw: np.random.Generator) -> str:
 
 
 def _covered(text: str, telling: dict[str, set[int]]) -> int:
-    each = [telling[word] for word in words(text) if word in telling]
-    return len(set.intersection(*each)) if each else 0
+    images_with = [telling[word] for word in words(text) if word in telling]
+    return len(set.intersection(*images_with)) if images_with else 0

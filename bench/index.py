@@ -20,7 +20,8 @@ from bench.gallery import Mixture, all_captions, all_images, embedded, normals
 from bench.measuring import peak_mb
 from bench.results import Row
 from halation.index import Exact, Faiss, Index
-from halation.index._exact import n_lists, nearest, overlap
+from halation.index._exact import nearest
+from halation.index._tuning import n_lists, overlap
 from halation.similarity import Gaussian
 
 GROUP = "index"

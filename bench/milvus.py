@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.results import Row
 from halation.index import Index, Milvus
-from halation.index._exact import overlap
+from halation.index._tuning import overlap
 from halation.similarity import Gaussian
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -194,7 +194,7 @@ def test_a_collection_of_another_schema_is_refused(tmp_path: Path) -> None:
     client = backend._collection.call._connected()
     client.drop_collection("ours")
     client.create_collection("ours", dimension=9, metric_type="L2")
-    with pytest.raises(InputError, match=r"has the fields .*not those of schema 1 with 4 numbers a point"):
+    with pytest.raises(InputError, match=r"has the fields .*not those of schema 1 with 4 numbers per point"):
         Index.load(tmp_path / "idx")
     backend.close()
 

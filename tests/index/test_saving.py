@@ -202,7 +202,7 @@ def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
     whole = json.loads(head.read_text(encoding="utf-8"))
     for change, message in (
         ({"format": 4, "halation": "9.9"}, r"format 4, written by halation 9\.9.*halation index EMBEDDINGS"),
-        ({"similarity": {"name": "os.system", "parameters": {}}}, "a similarity 'os.system', which this version"),
+        ({"similarity": {"name": "os.system", "parameters": {}}}, "the similarity 'os.system', which this version"),
         ({"data": "../elsewhere"}, "incomplete"),
         ({"backend": "redis"}, "unknown backend 'redis'"),
     ):
@@ -213,7 +213,7 @@ def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"index\.json line 1"):
         Index.load(tmp_path)
     head.write_text("[]", encoding="utf-8")
-    with pytest.raises(InputError, match="not that of an index"):
+    with pytest.raises(InputError, match="is not the head file of an index"):
         Index.load(tmp_path)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from halation.index import Exact, Faiss, Index, Milvus
-from halation.index._exact import fewest_probes, n_lists, overlap
+from halation.index._tuning import fewest_probes, n_lists, overlap
 from halation.similarity import Gaussian
 from index_contract import some_points
 

@@ -14,7 +14,7 @@ from standalone import Standalone
 
 from halation import InputError
 from halation.index import Backend, BackendUnavailable, Exact, Index, Milvus, _milvus_client
-from halation.index._exact import overlap
+from halation.index._tuning import overlap
 from halation.similarity import Gaussian
 from index_contract import BackendContract, some_clouds, some_points
 

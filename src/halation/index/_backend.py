@@ -1,4 +1,4 @@
-"""What an index is built on: five methods over points and their keys."""
+"""`Backend`: five methods over points and their keys, on which an index is built."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Points = npt.NDArray[np.float32]
 
 @runtime_checkable
 class Backend(Protocol):
-    """Points under keys, and which of them are nearest. Any object with these five methods will do.
+    """Stores points under keys and finds the nearest. Any object with a name and these five methods will do.
 
-    `name` is what a saved index calls it. Pass a backend of your own to `Index.load` again.
+    A saved index records the `name`. To load an index with a backend of your own, pass it to `Index.load`.
     """
 
     name: str
 
     def add(self, keys: Keys, points: Points) -> None:
-        """Store points (n, d) under keys (n,), each once; a key that exists gets the new point."""
+        """Store points (n, d) under different keys (n,); a key that exists gets the new point."""
         ...
 
     def remove(self, keys: Keys) -> None:
@@ -39,17 +39,17 @@ class Backend(Protocol):
         ...
 
     def save(self, folder: Path) -> None:
-        """Write what `load` needs into an empty folder."""
+        """Write the points and settings into an empty folder, for `load`."""
         ...
 
     def load(self, folder: Path) -> None:
-        """Take over what was saved in the folder, in place of what is held now."""
+        """Replace everything held now by what `save` wrote into the folder."""
         ...
 
 
 @runtime_checkable
 class Tunable(Protocol):
-    """A backend with a structure to choose and tune after a batch was added."""
+    """A backend with a structure that is chosen and tuned after points were added."""
 
     @property
     def needs_tuning(self) -> bool:
@@ -57,7 +57,7 @@ class Tunable(Protocol):
         ...
 
     def tune(self, queries: Points) -> dict[str, Any]:
-        """Choose and tune the structure on points like those of queries. Returns what was chosen and its recall."""
+        """Choose and tune the structure on query points. Returns the choice and its recall."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Backend `faiss`: all points compared while there are few, lists of neighbours (IVF) when there are many."""
+"""Backend `faiss`: few points are all compared, many are divided into lists (IVF)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import numpy as np
 from halation._errors import InputError
 from halation._files import read_json
 from halation.index._backend import Keys, Points
-from halation.index._exact import RECALL_AT, as_recall, by_distance, fewest_probes, n_lists, nearest
+from halation.index._exact import by_distance, nearest
+from halation.index._tuning import RECALL_AT, as_recall, fewest_probes, n_lists
 
 __all__ = ["Faiss"]
 
@@ -26,9 +27,9 @@ _TRAIN_ON = 64  # points per list
 class Faiss:
     """faiss over L2: Flat below `flat_below` points (exact), IVF-Flat from there on, tuned to a stated recall.
 
-    recall       of the ten best, measured on held-out queries against all points compared
-    flat_below   below this, every point is compared: a few milliseconds per query
-    lists        number of lists, whatever the size; None: about 4 √n
+    recall       share of the ten nearest that a search must find, measured on held-out queries
+    flat_below   with fewer points, all are compared: a few milliseconds per query
+    lists        the number of lists; None: about 4 √n
 
     >>> backend = Faiss()
     >>> backend.add(np.array([3, 5]), np.array([[0.0, 0.0], [1.0, 0.0]], np.float32))
@@ -63,22 +64,22 @@ class Faiss:
             self._index.remove_ids(np.ascontiguousarray(keys))
 
     def search(self, points: Points, k: int) -> tuple[Keys, Points]:
-        """The k nearest; always k where there are as many, whatever the lists hold."""
+        """The k nearest; always k of them if the index has as many, however few the searched lists hold."""
         if self._index is None or not self._index.ntotal or not len(points):
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         points = np.ascontiguousarray(points, np.float32)
-        keys, squared = self._ask(points, k, self._state["probes"])
+        keys, squared = self._probe(points, k, self._state["probes"])
         last = keys[:, min(k, self._index.ntotal) - 1]
         if last.min() < 0:
             short = np.flatnonzero(last < 0)
-            keys[short], squared[short] = self._ask(points[short], k, self._index.nlist)
+            keys[short], squared[short] = self._probe(points[short], k, self._index.nlist)
         np.maximum(squared, 0, out=squared)
         if k > self._index.ntotal:
             squared[keys < 0] = np.inf
         equals = k > 1 and bool((squared[:, 1:] == squared[:, :-1]).any())  # faiss orders those in its own way
         return by_distance(keys, squared) if equals else (keys, squared)
 
-    def _ask(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
+    def _probe(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
         squared, keys = self._index.search(points, k, params=_with_probes(probes) if self._is_ivf else None)
         return keys, squared
 
@@ -95,14 +96,14 @@ class Faiss:
         return hasattr(self._index, "nlist")
 
     def tune(self, queries: Points) -> dict[str, Any]:
-        """Divide the points into lists, and find how many to look into for the recall."""
+        """Divide the points into lists, and find how many of them to search for the recall."""
         n = self._index.ntotal
         if not self._is_ivf or n > 4 * self._state["trained_on"]:
             self._divide(self.lists or n_lists(n))
         queries = np.ascontiguousarray(queries, np.float32)
 
         def search(points: Points, probes: int) -> Keys:
-            return self._ask(points, RECALL_AT, probes)[0]
+            return self._probe(points, RECALL_AT, probes)[0]
 
         tuned = fewest_probes(
             search,
@@ -150,14 +151,16 @@ class Faiss:
                 yield keys, codes.view(np.float32).reshape(size, index.d)
 
     def save(self, folder: Path) -> None:
-        """Write the faiss file, and what it was tuned to."""
+        """Write the faiss file, and the state of its tuning."""
         (folder / _STATE).write_text(json.dumps(self._state | self._options()), encoding="utf-8")
         if self._index is None:
             return
         try:
             faiss.write_index(self._index, str(folder / _FILE))
         except RuntimeError as error:
-            raise InputError(f"could not be written ({error}); is the disk full?", path=folder / _FILE) from None
+            raise InputError(
+                f"could not be written ({error})", path=folder / _FILE, remedy="make room if the disk is full"
+            ) from None
 
     def _options(self) -> dict[str, Any]:
         return {"recall": self.recall, "flat_below": self.flat_below, "lists": self.lists}
@@ -180,14 +183,14 @@ class Faiss:
         self._file = path.open("rb")
 
     def _read_into_memory(self) -> None:
-        """Before a change, what was mapped is read into memory: a mapped index must not be written to."""
+        """Read a mapped index into memory, before it is changed: a mapped file must not be written to."""
         if self._file is not None:
             os.lseek(self._file.fileno(), 0, os.SEEK_SET)
             self._index = faiss.read_index(faiss.PyCallbackIOReader(self._file.read))
             self._close_file()
 
     def close(self) -> None:
-        """Close a file that was loaded, with what is mapped from it: afterwards nothing is found."""
+        """Close the file that was loaded, and forget the points mapped from it."""
         if self._file is not None:
             self._index = None
             self._close_file()

@@ -1,4 +1,4 @@
-"""`Index`: items as Gaussians, and which of them are closest to a query."""
+"""`Index`: items as Gaussians, searched for those closest to a query."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from halation.similarity import Gaussian, Similarity, csd
 __all__ = ["Index", "Probability"]
 
 Probability = Callable[..., FloatArray]
-"""Scores (q, k) → probabilities that the two match, (q, k); a row holds one query's best, −inf where there is no item.
+"""A function from scores (q, k) to match probabilities (q, k). A row holds one query's best; −inf: there is no item.
 
-One with a parameter `gallery` (`Calibrator.probability`, a `ProbabilityMap`) gets the number of items searched.
+If it has a parameter `gallery`, as `Calibrator.probability` has, it gets the number of items in the index.
 """
 
 _QUERIES, _KEPT = 1024, 10_000  # queries searched at a time; queries kept to tune on
@@ -35,20 +35,20 @@ _BLOCK, _SAMPLE = 65_536, 600  # items put into the backend at a time; queries o
 class Index:
     """Gaussians under ids that can be searched, changed, saved and loaded.
 
-    ids, gaussians     strings or integers, each once, and a Gaussian for each (an array: points), (n, d)
+    ids, gaussians     different strings or integers, and a Gaussian for each (an array: points), (n, d)
     similarity         any of `halation.similarity` (with parameters: `functools.partial`). One that has points
-                       (cosine, l2, csd, wasserstein2) is searched directly; others fetch `rerank` times as many items
-                       as are asked for by their means and score those
+                       (cosine, l2, csd, wasserstein2) is searched directly. For others, `rerank` times k items are
+                       fetched by their means and then scored
     backend            "exact", "faiss", "milvus", an object with the five methods of `Backend`, or "auto": faiss
-    probability        scores → probabilities, for `Ranking.probabilities`
-    hubness            "csls" or "dual_softmax": take off each item's scores what it gains by being near to everything
-                       (see `Hubness`), measured on `queries`, or without them on the items themselves
-    queries            queries like those to come: recall is tuned on them
+    probability        from scores to match probabilities, for `Ranking.probabilities`
+    hubness            "csls" or "dual_softmax": lower the scores of items that are near to every query (see `Hubness`),
+                       measured on `queries`, or on the items themselves if there are none
+    queries            queries such as people will ask; recall is tuned on them
     recall             share of the ten best that an approximate backend must find
-    meta               anything JSON can hold, saved with the index; `meta["tuning"]` is what was chosen and measured
+    meta               anything JSON can hold, saved with the index; `meta["tuning"]` is the structure and its recall
 
-    Scores are the similarity's own, to rounding. One thread may change an index while no other uses it; any number
-    may search at once.
+    Scores are those of the similarity, up to rounding. Any number of threads may search at once; while one changes the
+    index, no other may use it.
 
     >>> index = Index(["a", "b"], [[0.0, 0.0], [3.0, 4.0]])
     >>> index.search([[3.0, 3.0]], k=1)
@@ -70,22 +70,23 @@ class Index:
         meta: dict[str, Any] | None = None,
     ) -> None:
         first = Gaussian.of(gaussians)
-        kept = None if queries is None else _kept(Gaussian.of(queries), first.dim)
+        sample = None if queries is None else _sampled(Gaussian.of(queries), first.dim)
         if isinstance(hubness, str):
-            hubness = Hubness(hubness, _kept(first, first.dim) if kept is None else kept)
+            hubness = Hubness(hubness, _sampled(first, first.dim) if sample is None else sample)
         items = Items(first.dim, points=first.is_point, penalty=hubness is not None)
         encoder = PointEncoder(similarity, penalty=hubness is not None)
         chosen, rerank = choose_backend(backend, recall), _at_least_one(rerank, "rerank")
-        self._hold(Contents(similarity, items, encoder, chosen, hubness, kept, rerank, dict(meta or {})), probability)
+        contents = Contents(similarity, items, encoder, chosen, hubness, sample, rerank, dict(meta or {}))
+        self._set_contents(contents, probability)
         self.add(ids, first)
 
-    def _hold(self, contents: Contents, probability: Probability | None) -> None:
+    def _set_contents(self, contents: Contents, probability: Probability | None) -> None:
         self.similarity, self._score = contents.similarity, repeatable(contents.similarity)
         self._items, self._encoder, self.backend = contents.items, contents.encoder, contents.backend
         self._hubness, self._queries = contents.hubness, contents.queries
         self.rerank, self.meta, self.probability = contents.rerank, contents.meta, probability
-        # A change goes to the backend first. Until it is done, its keys are unsure. Should it fail (a server that went
-        # away), the items are as before, and the next change begins by bringing the backend in line with them.
+        # A change goes to the backend first. Until it is done, its keys are unsure. If it fails (a server went away),
+        # the items are as before, and the next change first brings the backend in line with them.
         self._unsure: set[int] = set()
 
     def __len__(self) -> int:
@@ -112,16 +113,16 @@ class Index:
 
     @property
     def hubness(self) -> HubnessKind | None:
-        """The correction of hubs, if any."""
+        """The kind of correction for hubs, if there is one."""
         return None if self._hubness is None else self._hubness.kind
 
     @property
     def ids(self) -> list[Any]:
-        """All ids in the order of their rows, strings or integers as they were given."""
+        """All ids in the order of their rows, strings or integers as you gave them."""
         return self._items.ids(np.arange(len(self)))
 
     def ids_of(self, rows: Array) -> list[Any]:
-        """The ids of some rows; `ids` makes those of all."""
+        """The ids of some rows."""
         return self._items.ids(as_indices(rows, len(self), "rows"))
 
     def rows(self, ids: Ids) -> Keys:
@@ -161,12 +162,12 @@ class Index:
 
     def _check(self, ids: list[Any], items: Gaussian) -> None:
         if len(ids) != len(items):
-            raise InputError(f"{len(ids)} ids but {len(items)} Gaussians; give one for each, in order")
+            raise InputError(f"there are {len(ids)} ids but {len(items)} Gaussians; give one for each, in order")
         if items.dim != self.dim:
             raise InputError(f"the items have {items.dim} dimensions, the index {self.dim}; are they of one model?")
         if len(self) and ids and items.is_point != self._items.points:
-            have, get = ("points", "Gaussians with variances") if self._items.points else ("Gaussians", "points")
-            raise InputError(f"the index holds {have}, and these are {get}; an index holds one kind")
+            old, new = ("points", "Gaussians with variances") if self._items.points else ("Gaussians", "points")
+            raise InputError(f"the index holds {old}, and these are {new}; an index holds one kind")
 
     def _penalties(self, items: Gaussian) -> FloatArray:
         if self._hubness is None:
@@ -217,48 +218,48 @@ class Index:
         self._unsure.difference_update(keys.tolist())
 
     def rebuild(self) -> None:
-        """Put every item into the backend again."""
+        """Put every item into the backend again, and tune it."""
         self._put_all()
         self._tune()
 
     def _tune(self) -> None:
         """Let the backend choose and tune its structure, if it grew."""
         if isinstance(self.backend, Tunable) and self.backend.needs_tuning:
-            on = "items, moved at random" if self._queries is None else "queries given"
+            tuned_on = "items, moved at random" if self._queries is None else "queries given"
             chosen = self.backend.tune(self._encoder.queries(self._tuning_queries())[0])
-            self.meta["tuning"] = chosen | {"on": on}
+            self.meta["tuning"] = chosen | {"on": tuned_on}
         self.meta.setdefault("tuning", {"structure": "flat", "recall": 1.0})
 
     def _tuning_queries(self) -> Gaussian:
         """Some of the queries given, or items moved by half the difference of two others.
 
-        Captions are farther from images than images from each other. Moved so, items are at least as hard to search
-        for as the captions of a trained model.
+        Captions are farther from images than images are from each other. Items moved in this way are at least as hard
+        to search for as the captions of a trained model.
         """
         draw = np.random.default_rng(0)
         if self._queries is not None:
             return self._queries[np.sort(draw.permutation(len(self._queries))[:_SAMPLE])]
-        some, one, other = (self.gaussians(draw.integers(len(self), size=_SAMPLE)) for _ in range(3))
-        return Gaussian(some.mean + 0.5 * (one.mean - other.mean), some.log_var)
+        items, a, b = (self.gaussians(draw.integers(len(self), size=_SAMPLE)) for _ in range(3))
+        return Gaussian(items.mean + 0.5 * (a.mean - b.mean), items.log_var)
 
     def search(self, queries: Gaussian | Array, k: int = 10, *, rerank: int | None = None) -> Ranking:
-        """The k items closest to each query (all of them, if there are fewer), best first.
+        """The k items closest to each query (all items if there are fewer), best first.
 
-        rerank   for a similarity without points: how many times k items are fetched and scored
+        rerank   for a similarity without points: fetch this many times k items and score them
         """
-        given = Gaussian.of(queries)
-        if given.dim != self.dim:
-            raise InputError(f"the queries have {given.dim} dimensions, the index {self.dim}; are they of one model?")
-        given = checked(given, "query")
+        encoded = Gaussian.of(queries)
+        if encoded.dim != self.dim:
+            raise InputError(f"the queries have {encoded.dim} dimensions, the index {self.dim}; are they of one model?")
+        encoded = checked(encoded, "query")
         k = min(_at_least_one(k, "k"), len(self))
         factor = self.rerank if rerank is None else _at_least_one(rerank, "rerank")
-        if k and len(given) <= _QUERIES:
-            rows, scores = self._search(given, k, factor)
+        if k and len(encoded) <= _QUERIES:
+            rows, scores = self._search(encoded, k, factor)
         else:
-            rows, scores = np.full((len(given), k), -1, np.int64), np.full((len(given), k), -np.inf, np.float32)
-            for start in range(0, len(given) if k else 0, _QUERIES):
+            rows, scores = np.full((len(encoded), k), -1, np.int64), np.full((len(encoded), k), -np.inf, np.float32)
+            for start in range(0, len(encoded) if k else 0, _QUERIES):
                 part = slice(start, start + _QUERIES)
-                rows[part], scores[part] = self._search(given[part], k, factor)
+                rows[part], scores[part] = self._search(encoded[part], k, factor)
         ids = [self._items.ids(row[row >= 0]) for row in rows]
         ranking = Ranking(ids, scores, rows, corrections=self._corrections(rows))
         return ranking if self.probability is None else replace(ranking, probabilities=self._probabilities(ranking))
@@ -280,7 +281,7 @@ class Index:
         return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
     def _scored(self, query: Gaussian, rows: Keys) -> FloatArray:
-        """The similarity's scores of one query: a call for each, so that no draw depends on another query."""
+        """The scores of one query. Each query has its own call, so that no random draw depends on another query."""
         exist = rows >= 0
         ordered = np.sort(rows[exist])
         scores = np.full(len(rows), -np.inf, np.float32)
@@ -295,20 +296,20 @@ class Index:
         return np.where(rows < 0, 0, self._items.penalties(rows.ravel()).reshape(rows.shape))
 
     def _probabilities(self, ranking: Ranking) -> FloatArray:
-        """Of the uncorrected scores, which a calibrator is fitted on."""
+        """The probabilities of the uncorrected scores, on which a calibrator is fitted."""
         exist = ranking.rows >= 0
         if not exist.any():
             return np.zeros(exist.shape, np.float32)
         assert self.probability is not None
         size = {"gallery": len(self)} if _takes_gallery(self.probability) else {}
-        # all of a query at once: what a score is worth can depend on the query's best
+        # all scores of a query at once: a probability can depend on the query's best score
         probabilities = self.probability(ranking.uncorrected.astype(np.float64), **size)
         return np.where(exist, probabilities, 0.0).astype(np.float32)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index to a folder, in place of one that is there: whole or not at all.
+        """Write the index to a folder; an index that is there is replaced.
 
-        A process that has the old index open keeps it. Stopped at any moment, the folder holds the old or the new one.
+        A process that has the old index open keeps it. If this is interrupted, the folder holds the old one.
         """
         self._synchronise()
         write_index(
@@ -329,16 +330,16 @@ class Index:
         recall: float = 0.99,
         verify: bool = True,
     ) -> Index:
-        """A saved index, mapped into memory.
+        """Load a saved index, mapped into memory.
 
-        backend   None: the one it was saved with. Otherwise the items are put into this one: from faiss to Milvus
-        recall    of such a new backend
-        verify    compare every file with its checksum, which reads all of them; False: only their sizes
+        backend   None: the one it was saved with; otherwise the items are put into this one (from faiss to Milvus)
+        recall    of a new backend
+        verify    compare every file with its checksum, which reads all of them; False: compare only sizes
         """
-        other = None if backend is None else choose_backend(backend, recall)
+        new_backend = None if backend is None else choose_backend(backend, recall)
         index = cls.__new__(cls)
-        index._hold(read_index(folder, other, verify=verify), probability)
-        if other is not None:
+        index._set_contents(read_index(folder, new_backend, verify=verify), probability)
+        if new_backend is not None:
             index.meta.pop("tuning", None)
             index.rebuild()
         return index
@@ -356,7 +357,8 @@ def _takes_gallery(probability: Probability) -> bool:
         return False
 
 
-def _kept(queries: Gaussian, dim: int) -> Gaussian:
+def _sampled(queries: Gaussian, dim: int) -> Gaussian:
+    """At most `_KEPT` of the queries, evenly spread."""
     if queries.dim != dim:
         raise InputError(f"the queries have {queries.dim} dimensions, the items {dim}; are they of one model?")
     return checked(queries[:: max(1, -(-len(queries) // _KEPT))], "query")

@@ -22,15 +22,15 @@ Ids = Sequence[str] | Sequence[int] | npt.NDArray[Any]
 """Strings or integers, one kind; a numpy array of either will do."""
 
 _BLOCK = 32_768
-_FEW = 32  # ids that are looked up in the file, without a dictionary of all
+_FEW = 32  # up to this many ids are looked up in the file, without a dictionary of all
 _KINDS = {str: "strings", int: "integers"}
 
 
 class Table:
     """Columns of float32 vectors under ascending keys.
 
-    What is stored is never moved or overwritten: a row put under a key that exists takes its place, a dropped key is
-    forgotten, and only a saved table is compact again.
+    Stored rows are never moved or overwritten. A row put under a key that exists replaces the old one, a dropped key is
+    forgotten, and saving the table makes it compact again.
 
     >>> table = Table({"point": 2})
     >>> table.put(np.array([4, 7]), {"point": np.zeros((2, 2), np.float32)})
@@ -42,13 +42,13 @@ class Table:
     def __init__(self, widths: Mapping[str, int]) -> None:
         self.widths = dict(widths)
         self.keys: Keys = np.empty(0, np.int64)
-        self.row: Keys = np.empty(0, np.int64)  # of each key: below `_n_mapped` in the file, else among the added
+        self.row: Keys = np.empty(0, np.int64)  # of each key: in the file if below `_n_mapped`, else among the added
         self._mapped: dict[str, Points] = {name: np.empty((0, width), np.float32) for name, width in widths.items()}
         self._added = {name: np.empty((0, width), np.float32) for name, width in widths.items()}
         self._n_mapped = self._n_added = 0
 
     def map(self, keys: Keys, columns: Mapping[str, Points]) -> None:
-        """Take the rows of a file, which stay there. The table must be empty."""
+        """Use the rows of a file without reading them into memory. The table must be empty."""
         self.keys, self.row = np.array(keys), np.arange(len(keys))
         self._mapped, self._n_mapped = dict(columns), len(keys)
 
@@ -65,7 +65,7 @@ class Table:
         return np.where(self.keys[position] == keys, position, -1)
 
     def put(self, keys: Keys, columns: Mapping[str, Points]) -> None:
-        """Store rows under keys, each key once."""
+        """Store rows under different keys."""
         rows = self._n_mapped + self._n_added + np.arange(len(keys))
         for name, values in columns.items():
             self._added[name] = _appended(self._added[name], self._n_added, values)
@@ -87,7 +87,7 @@ class Table:
         self.keys, self.row = self.keys[kept], self.row[kept]
 
     def take(self, positions: Keys, columns: Collection[str] | None = None) -> dict[str, Points]:
-        """The rows at these positions, of some columns or of all."""
+        """The rows at these positions: some columns, or all."""
         rows = self.row[positions]
         mapped = rows < self._n_mapped
         wanted = self.widths if columns is None else columns
@@ -98,7 +98,7 @@ class Table:
         return out
 
     def blocks(self, size: int = _BLOCK) -> Iterator[tuple[Keys, dict[str, Points]]]:
-        """All keys and rows in order of the keys; without a copy where they are contiguous."""
+        """All keys and rows in the order of the keys, without a copy where rows are contiguous."""
         for start in range(0, len(self), size):
             rows = self.row[start : start + size]
             first, last = int(rows[0]), int(rows[-1]) + 1
@@ -111,7 +111,7 @@ class Table:
             yield self.keys[start : start + size], columns
 
     def for_file(self) -> dict[str, Blocks]:
-        """Keys and columns as `write_arrays` takes them; `map` is the way back."""
+        """Keys and columns for `write_arrays`; `map` takes them back."""
         arrays: dict[str, Blocks] = {"keys": ((len(self),), np.dtype("<i8"), [self.keys])}
         for name, width in self.widths.items():
             arrays[name] = ((len(self), width), np.dtype("<f4"), self._column(name))
@@ -123,7 +123,7 @@ class Table:
 
 
 def _appended(buffer: Points, used: int, values: Points) -> Points:
-    """The buffer with values behind the used rows; it doubles when it is full, so adding one by one stays cheap."""
+    """The buffer with values after its used rows. It doubles when it is full, so that adding one by one stays cheap."""
     if used + len(values) > len(buffer):
         larger = np.empty((max(2 * used, used + len(values)), buffer.shape[1]), np.float32)
         larger[:used] = buffer[:used]
@@ -133,7 +133,7 @@ def _appended(buffer: Points, used: int, values: Points) -> Points:
 
 
 class Items(Table):
-    """Items in order of their keys: id, Gaussian, and what hubness takes off its scores. A key is never used twice."""
+    """Items in the order of their keys: id, Gaussian and hub penalty. A key is never used twice."""
 
     def __init__(self, dim: int, *, points: bool, penalty: bool, next_key: int = 0) -> None:
         super().__init__({"mean": dim} | ({} if points else {"log_var": dim}) | ({"penalty": 1} if penalty else {}))
@@ -154,10 +154,9 @@ class Items(Table):
         return items
 
     def for_file(self) -> dict[str, Blocks]:
-        """All arrays as `write_arrays` takes them; `mapped` is the way back."""
+        """All arrays for `write_arrays`; `mapped` takes them back."""
         ids = self.ids(np.arange(len(self)))
-        kept = _Numbers.for_file(ids) if self.id_type is int else _Texts.for_file(ids)
-        return super().for_file() | kept
+        return super().for_file() | (_Numbers.for_file(ids) if self.id_type is int else _Texts.for_file(ids))
 
     @property
     def id_type(self) -> type | None:
@@ -165,7 +164,7 @@ class Items(Table):
         return type(self.ids(np.zeros(1, np.int64))[0]) if len(self) else None
 
     def ids(self, positions: Keys) -> list[Any]:
-        """The ids of items by their positions: strings or integers, as they were given."""
+        """The ids of the items at these positions, strings or integers."""
         rows, n_mapped = self.row[positions], len(self._mapped_ids)
         if not n_mapped:
             return [self._added_ids[row] for row in rows.tolist()]
@@ -173,29 +172,29 @@ class Items(Table):
             return self._mapped_ids.at(rows)
         mapped = self._mapped_ids.at(np.minimum(rows, n_mapped - 1))
         pairs = zip(rows.tolist(), mapped, strict=True)
-        return [one if row < n_mapped else self._added_ids[row - n_mapped] for row, one in pairs]
+        return [stored if row < n_mapped else self._added_ids[row - n_mapped] for row, stored in pairs]
 
     def gaussians(self, positions: Keys) -> Gaussian:
-        """The Gaussians of items by their positions."""
+        """The Gaussians of the items at these positions."""
         columns = self.take(positions, [name for name in ("mean", "log_var") if name in self.widths])
         log_var = columns.get("log_var")
         return Gaussian(torch.from_numpy(columns["mean"]), None if log_var is None else torch.from_numpy(log_var))
 
     def penalties(self, positions: Keys) -> FloatArray:
-        """What hubness takes off the scores of items by their positions."""
+        """The hub penalties of the items at these positions."""
         if "penalty" not in self.widths:
             return np.zeros(len(positions), np.float32)
         return self.take(positions, ["penalty"])["penalty"][:, 0]
 
     def find(self, ids: Sequence[Id]) -> list[int | None]:
-        """The key of each id, None for one that does not exist; a few are looked up in the file itself."""
+        """The key of each id, or None if it does not exist. A few ids are looked up in the file itself."""
         if self._key_of is None and len(ids) <= _FEW:
             positions = map(self._mapped_ids.find, ids)  # nothing was changed yet, so rows are positions
             return [None if position is None else int(self.keys[position]) for position in positions]
         return [*map(self.key_of().get, ids)]
 
     def key_of(self) -> dict[Id, int]:
-        """Key by id; made when it is first needed, as searching needs no ids."""
+        """The key of every id, as a dictionary. It is made on first use, because a search does not need it."""
         if self._key_of is None:
             self._key_of = dict(zip(self.ids(np.arange(len(self))), self.keys.tolist(), strict=True))
         return self._key_of
@@ -204,21 +203,21 @@ class Items(Table):
         """The key of each id; new ids get the next keys."""
         known = self.key_of()
         keys, following = np.empty(len(ids), np.int64), self.next_key
-        for position, one in enumerate(ids):
-            key = known.get(one)
+        for position, item_id in enumerate(ids):
+            key = known.get(item_id)
             if key is None:
                 key, following = following, following + 1
             keys[position] = key
         return keys
 
     def set(self, keys: Keys, ids: Sequence[Id], gaussians: Gaussian, penalties: FloatArray) -> None:
-        """Store items, new ones or in place of what their keys held."""
+        """Store items; items under the same keys are replaced."""
         columns: dict[str, Points] = {"mean": gaussians.mean.numpy()}
         if gaussians.log_var is not None:
             columns["log_var"] = gaussians.log_var.numpy()
         if "penalty" in self.widths:
             columns["penalty"] = np.asarray(penalties, np.float32)[:, None]
-        known = self.key_of()  # of what is there, before it changes
+        known = self.key_of()  # made from the items before they change
         self.put(keys, columns)
         self._added_ids.extend(ids)
         known.update(zip(ids, keys.tolist(), strict=True))
@@ -228,12 +227,12 @@ class Items(Table):
         """Drop items."""
         known = self.key_of()
         self.drop(keys)
-        for one in ids:
-            known.pop(one)
+        for item_id in ids:
+            known.pop(item_id)
 
 
 class _Texts:
-    """Strings in a file: all their bytes and where each string ends, so that a million of them open at once."""
+    """Strings in a file: all their bytes, and the end of each string. A million of them open at once."""
 
     def __init__(self, text: npt.NDArray[np.uint8], ends: Keys) -> None:
         self._text, self._ends = text, ends
@@ -247,12 +246,12 @@ class _Texts:
         text = self._text.data
         return [str(text[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
-    def find(self, one: Id) -> int | None:
-        """The row of a string: of the rows of its length, the one that ends as it does.
+    def find(self, text: Id) -> int | None:
+        """The row of a string, or None: among the strings of its length, compared byte by byte from the end.
 
-        A look at a million strings takes milliseconds; a dictionary of them takes seconds, and their memory.
+        This takes milliseconds for a million strings. A dictionary of them takes seconds, and memory for all.
         """
-        wanted = str(one).encode(errors="surrogatepass")
+        wanted = str(text).encode(errors="surrogatepass")
         rows = np.flatnonzero(np.diff(self._ends, prepend=0) == len(wanted))
         for back, byte in enumerate(reversed(wanted), start=1):
             rows = rows[self._text[self._ends[rows] - back] == byte]
@@ -260,7 +259,7 @@ class _Texts:
 
     @staticmethod
     def for_file(ids: Sequence[str]) -> dict[str, Blocks]:
-        encoded = [one.encode() for one in ids]
+        encoded = [text.encode() for text in ids]
         text = np.frombuffer(b"".join(encoded), np.uint8)
         ends = np.cumsum([len(part) for part in encoded], dtype=np.int64)
         return {"text": ((len(text),), np.dtype("u1"), [text]), "ends": ((len(ends),), np.dtype("<i8"), [ends])}
@@ -279,8 +278,8 @@ class _Numbers:
         numbers: list[int] = self._numbers[rows].tolist()
         return numbers
 
-    def find(self, one: Id) -> int | None:
-        rows = np.flatnonzero(self._numbers == one)
+    def find(self, number: Id) -> int | None:
+        rows = np.flatnonzero(self._numbers == number)
         return int(rows[0]) if len(rows) else None
 
     @staticmethod
@@ -289,9 +288,9 @@ class _Numbers:
 
 
 def as_ids(ids: Ids, kind: type | None = None) -> list[Any]:
-    """A list of different strings or of different integers; an InputError names the id that does not fit.
+    """The ids as a list of different strings or of different integers; an InputError names one that does not fit.
 
-    kind   what the index has already
+    kind   str or int, if the index has ids already
 
     >>> as_ids(np.arange(3))
     [0, 1, 2]
@@ -299,28 +298,30 @@ def as_ids(ids: Ids, kind: type | None = None) -> list[Any]:
     if isinstance(ids, (str, int)):
         raise InputError(f"ids must be a list, not the one id {ids!r}; write [{ids!r}]")
     plain: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
-    checked = [_as_id(one, position) for position, one in enumerate(plain)]
+    checked = [_as_id(value, position) for position, value in enumerate(plain)]
     if checked and kind is not None and type(checked[0]) is not kind:
         raise InputError(f"the ids of this index are {_KINDS[kind]}, and {checked[0]!r} is not; an index has one kind")
     if len(set(map(type, checked))) > 1:
-        other = next(one for one in checked if type(one) is not type(checked[0]))
+        other = next(item_id for item_id in checked if type(item_id) is not type(checked[0]))
         raise InputError(f"the ids {checked[0]!r} and {other!r} are of two kinds; use strings or integers, not both")
     if len(set(checked)) < len(checked):
         seen: dict[Id, int] = {}
-        for position, one in enumerate(checked):
-            if one in seen:
-                raise InputError(f"ids {seen[one]} and {position} are both {one!r}; every item needs its own id")
-            seen[one] = position
+        for position, item_id in enumerate(checked):
+            if item_id in seen:
+                raise InputError(
+                    f"ids {seen[item_id]} and {position} are both {item_id!r}; every item needs its own id"
+                )
+            seen[item_id] = position
     return checked
 
 
-def _as_id(one: Any, position: int) -> Id:
-    if isinstance(one, str) and one:
+def _as_id(value: Any, position: int) -> Id:
+    if isinstance(value, str) and value:
         try:
-            one.encode()
+            value.encode()
         except UnicodeEncodeError:
-            raise InputError(f"id {position} is text that cannot be written as UTF-8 ({one!r})") from None
-        return str(one)
-    if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and -(2**63) <= int(one) < 2**63:
-        return int(one)
-    raise InputError(f"id {position} is {one!r}; an id is a string that is not empty, or an integer of 64 bits")
+            raise InputError(f"id {position} is text that cannot be written as UTF-8 ({value!r})") from None
+        return str(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63:
+        return int(value)
+    raise InputError(f"id {position} is {value!r}; an id is a string that is not empty, or an integer of 64 bits")

@@ -15,8 +15,8 @@ import numpy as np
 from halation._errors import InputError
 from halation._files import read_json
 from halation.index._backend import Keys, Points
-from halation.index._exact import RECALL_AT, as_recall, fewest_probes, n_lists
 from halation.index._milvus_client import SCHEMA, Collection, Connection, without_password
+from halation.index._tuning import RECALL_AT, as_recall, fewest_probes, n_lists
 
 __all__ = ["Milvus"]
 
@@ -28,15 +28,15 @@ class Milvus:
     """A Milvus collection (extra `milvus`).
 
     uri          "http://host:19530" of a server; a path that ends in .db: a local file (milvus-lite), one process at a
-                 time; None: a file of the index's own, kept in its folder when it is saved
+                 time; None: a private file, which is copied into the index's folder when you save it
     collection   its name; None: a new one
     token        for a server that asks for one; by default the variable HALATION_MILVUS_TOKEN. It is never saved
-    recall, flat_below   as `Faiss` has them
+    recall, flat_below   as for `Faiss`
     patience     seconds to wait for a server that does not answer, before giving up
     replace      empty the collection if it exists already
 
-    A server's collection is not copied when an index is saved: the folder keeps its address. Points are upserted in
-    batches under their keys, so a batch whose answer was lost is sent again without harm.
+    Saving an index does not copy a server's collection: the folder keeps its address. Points are upserted in batches
+    under their keys, so a batch whose answer was lost can be sent again without harm.
     """
 
     name = "milvus"
@@ -78,7 +78,7 @@ class Milvus:
             self._collection.create(points.shape[1], replace=self._replace)
             self._width = points.shape[1]
         self._collection.upsert(keys, points)
-        self._n += len(keys)  # at most: a replaced point counts twice, until `needs_tuning` asks how many there are
+        self._n += len(keys)  # an upper bound: a replaced point counts twice, until `needs_tuning` counts them
 
     def remove(self, keys: Keys) -> None:
         """Delete keys."""
@@ -86,7 +86,7 @@ class Milvus:
             self._collection.delete(keys)
 
     def search(self, points: Points, k: int) -> tuple[Keys, Points]:
-        """The k nearest, including everything this process wrote."""
+        """The k nearest, among them everything this process wrote."""
         if not self._width:
             return np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         return self._collection.search(points, k, self._probes)
@@ -113,7 +113,7 @@ class Milvus:
         return {"structure": "ivf-flat", "points": self._n, "lists": self._lists, "target": self.recall, **tuned}
 
     def save(self, folder: Path) -> None:
-        """Write where the points are; copy a file of the index's own."""
+        """Write the address of the points; copy a private file."""
         state = {
             "schema": SCHEMA, "collection": self.collection,
             "uri": None if self._temporary else without_password(self.uri),
@@ -129,7 +129,7 @@ class Milvus:
             _copy(Path(self.uri), folder / _FILE)
 
     def load(self, folder: Path) -> None:
-        """Find the points where they were left; fewer or more than were saved is an error."""
+        """Connect to the points that were saved; an InputError if their number has changed."""
         state = read_json(folder / _STATE)
         if state["schema"] != SCHEMA:
             raise InputError(
@@ -155,7 +155,7 @@ class Milvus:
 
     @classmethod
     def drop_saved(cls, folder: Path) -> None:
-        """Delete the collections of all saved indexes below a folder; their own files go with the folder."""
+        """Delete the collections of all saved indexes below a folder, except private files: these are in the folder."""
         for path in folder.rglob(_STATE):
             state = read_json(path)
             if state["uri"] is not None and state["width"]:
@@ -167,7 +167,7 @@ class Milvus:
                     backend.close()
 
     def close(self) -> None:
-        """Close the connection, and remove a file of the index's own."""
+        """Close the connection, and remove a private file."""
         self._collection.call.close()
         if self._temporary is not None:
             self._stop()
@@ -183,7 +183,7 @@ class Milvus:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A milvus-lite database: a file in its older versions, a folder in newer ones."""
+    """Copy a milvus-lite database: a file in older versions, a folder in newer ones."""
     if source.is_dir():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("LOCK"))
     else:

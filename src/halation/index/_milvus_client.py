@@ -1,4 +1,4 @@
-"""Milvus as the index uses it: a connection that survives a restart of the server, and one collection of points."""
+"""A Milvus connection that survives a restart of the server, and one collection of points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["SCHEMA", "Collection", "Connection", "without_password"]
 
 T = TypeVar("T")
 _CALL = 20.0  # seconds a single call may take
-# what a server says while it starts, stops or hands a collection over: the same request succeeds a little later
+# in errors of a server that starts, stops or hands a collection over: the same request succeeds a little later
 _TEMPORARY = (
     "unavailable", "not ready", "not loaded", "not fully loaded", "no available", "not available", "offline",
     "deadline", "timeout", "timed out", "connect", "retry", "abnormal", "not found for shard", "closed",
@@ -30,13 +30,13 @@ _TEMPORARY = (
 )  # fmt: skip
 SCHEMA = 1
 _ID, _POINT = "id", f"point_{SCHEMA}"  # the version is part of the schema: every Milvus keeps the names of fields
-_BYTES, _MOST = 4 << 20, 16_384  # of one message; the hits Milvus gives at most
-_RECENT = 10.0  # seconds after a write in which a search waits for it; "Bounded" is 5 s behind at most
+_BYTES, _MOST = 4 << 20, 16_384  # per message; the most hits that Milvus returns
+_RECENT = 10.0  # for this many seconds after a write, a search waits for it; "Bounded" is at most 5 s behind
 _AGAIN = "put the items in again: Index.load(folder, backend=Milvus(uri))"
 
 
 class Connection:
-    """Calls to one Milvus, made again while it is away, for `patience` seconds."""
+    """Calls to one Milvus, repeated for up to `patience` seconds while it does not answer."""
 
     def __init__(self, uri: str, token: str, patience: float) -> None:
         try:
@@ -44,11 +44,11 @@ class Connection:
         except ImportError:
             raise MissingExtra("the milvus backend", "milvus") from None
         self.pymilvus, self.uri, self._token, self.patience = pymilvus, uri, token, patience
-        self.prepare: Callable[[Any], object] | None = None  # done with every new client before anything else
+        self.prepare: Callable[[Any], object] | None = None  # called first with every new client
         self._client: Any = None
 
     def __call__(self, what: str, work: Callable[[Any], T]) -> T:
-        """work(client), again and again until it succeeds; the work must do no harm when it is done twice."""
+        """`work(client)`, repeated until it succeeds; doing the work twice must do no harm."""
         until, wait = time.monotonic() + self.patience, 0.1
         while True:
             try:
@@ -70,7 +70,7 @@ class Connection:
             wait = min(2 * wait, 2.0)
 
     def do(self, what: str, method: str, *arguments: Any, **options: Any) -> Any:
-        """One method of the client, with a limit of time."""
+        """Call a method of the client, with a time limit."""
         return self(what, lambda client: getattr(client, method)(*arguments, timeout=self.seconds, **options))
 
     def _connected(self) -> Any:
@@ -83,12 +83,12 @@ class Connection:
 
     @property
     def label(self) -> str:
-        """Its address for messages, without a password; of a local file the last name, as messages may travel."""
+        """The address for messages: without a password; of a local file only its name."""
         return without_password(self.uri) if "://" in self.uri else Path(self.uri).name
 
     @property
     def seconds(self) -> float:
-        """How long a single call may take."""
+        """The time limit of a single call."""
         return max(1.0, min(_CALL, self.patience))
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Connection:
 
 
 class Collection:
-    """A collection with fields `id` and `point_1`. Every call may be repeated, so a dropped connection does no harm."""
+    """A collection with the fields `id` and `point_1`. Every call may be repeated after a dropped connection."""
 
     def __init__(self, call: Connection, name: str) -> None:
         self.call, self.name = call, name
@@ -111,7 +111,7 @@ class Collection:
         self._written = -math.inf  # when, by this process
 
     def create(self, width: int, *, replace: bool) -> None:
-        """Make it, empty, searched by comparing all points."""
+        """Make the collection, empty; a search compares all points until `index` is called."""
         types, begun = self.call.pymilvus.DataType, False
 
         def work(client: Any) -> None:
@@ -120,7 +120,7 @@ class Collection:
                 if not replace and not begun:
                     raise InputError(f"{self._where} exists already; name another, or pass replace=True to empty it")
                 client.drop_collection(self.name, timeout=self.call.seconds)
-            begun = True  # a collection that exists from now on is of a first attempt
+            begun = True  # a collection that exists from now on was made by an earlier attempt
             schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
             schema.add_field(_ID, types.INT64, is_primary=True)
             schema.add_field(_POINT, types.FLOAT_VECTOR, dim=width)
@@ -130,7 +130,7 @@ class Collection:
         self.index("FLAT", {})
 
     def index(self, kind: str, parameters: dict[str, int]) -> None:
-        """Index all points and load the collection (again: what was loaded before would be searched as it was)."""
+        """Index all points and load the collection again: a loaded collection is searched by its old index."""
 
         def work(client: Any) -> None:
             client.release_collection(self.name)
@@ -149,25 +149,27 @@ class Collection:
         client.load_collection(self.name, timeout=self.call.seconds)
 
     def check(self, width: int, points: int) -> None:
-        """An InputError unless it exists, has our schema and holds as many points as were left in it."""
+        """An InputError unless the collection exists, has our schema and holds this many points."""
 
         def work(client: Any) -> dict[str, int]:
             if not client.has_collection(self.name, timeout=self.call.seconds):
-                raise InputError(f"{self._where} does not exist any more; {_AGAIN}")
+                raise InputError(f"{self._where} does not exist any more", remedy=_AGAIN)
             fields = client.describe_collection(self.name, timeout=self.call.seconds)["fields"]
             return {field["name"]: int(field["params"].get("dim", 0)) for field in fields}
 
         fields = self.call("describe the collection", work)
         if fields != {_ID: 0, _POINT: width}:
             raise InputError(
-                f"{self._where} has the fields {fields}, not those of schema {SCHEMA} with {width} numbers a point; it "
-                "is of another version of halation, or of another program"
+                f"{self._where} has the fields {fields}, not those of schema {SCHEMA} with {width} numbers per point; "
+                "another version of halation or another program made it"
             )
         self.call("load the collection", self._load)
         self.call.prepare = self._load
         count = self.count()
         if count != points:
-            raise InputError(f"{self._where} holds {count:,} points, and the index was saved with {points:,}; {_AGAIN}")
+            raise InputError(
+                f"{self._where} holds {count:,} points, and the index was saved with {points:,}", remedy=_AGAIN
+            )
 
     def upsert(self, keys: Keys, points: Points) -> None:
         """Store points in batches."""
@@ -185,9 +187,11 @@ class Collection:
             self._written = time.monotonic()
 
     def search(self, points: Points, k: int, probes: int) -> tuple[Keys, Points]:
-        """The k nearest, including everything this process wrote. probes: lists to search, 0 where there are none."""
+        """The k nearest, among them everything this process wrote. probes: lists to search; 0: there are no lists."""
         if k > _MOST:
-            raise InputError(f"Milvus gives at most {_MOST:,} items at once, not {k:,}; ask for fewer, or use faiss")
+            raise InputError(
+                f"Milvus gives at most {_MOST:,} items at once, not {k:,}", remedy="ask for fewer, or use faiss"
+            )
         keys, squared = np.full((len(points), k), -1, np.int64), np.full((len(points), k), np.inf, np.float32)
         options = {
             "limit": k, "anns_field": _POINT, "consistency_level": self._level(),
@@ -203,11 +207,14 @@ class Collection:
         return by_distance(keys, np.maximum(squared, 0))
 
     def _level(self) -> str:
-        """To see what this process wrote: "Strong" waits for the server's next tick, 0.2 s and more a search."""
+        """The consistency level at which a search sees what this process wrote.
+
+        "Strong" waits for the server's next tick, 0.2 s or more per search.
+        """
         return "Strong" if time.monotonic() - self._written < _RECENT else "Bounded"
 
     def count(self) -> int:
-        """How many points it holds, including everything written so far."""
+        """The number of points, including everything written so far."""
         options = {"filter": "", "output_fields": ["count(*)"], "consistency_level": "Strong"}
         rows = self.call.do("count points", "query", self.name, **options)
         return int(rows[0]["count(*)"])
@@ -217,7 +224,7 @@ class Collection:
         self.call("write points to disk", lambda client: client.flush(self.name))
 
     def drop(self) -> None:
-        """Delete it."""
+        """Delete the collection."""
         self.call.prepare = None
         self.call.do("drop the collection", "drop_collection", self.name)
 
@@ -247,12 +254,12 @@ _thread = threading.local()
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """pymilvus logs a stack trace for every error it raises; ours are handled, so they are not for people to read."""
+    """Silence pymilvus, which logs a stack trace for every error it raises, while we handle its errors."""
     for name in ("pymilvus.decorators", "pymilvus.client.grpc_handler", "pymilvus.client.connection_manager"):
         logger = logging.getLogger(name)
         if _not_ours not in logger.filters:
             logger.addFilter(_not_ours)
-    server = logging.getLogger("grpc._server")  # of a local file: it has no method that newer clients ask for first
+    server = logging.getLogger("grpc._server")  # of a local file: it lacks a method that newer clients try first
     if _not_unknown_method not in server.filters:
         server.addFilter(_not_unknown_method)
     _thread.ours = True

@@ -1,4 +1,4 @@
-"""The result of a search: per query the items, best first."""
+"""`Ranking`, the result of a search: the items of each query, best first."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Ranking"]
 class Ranking:
     """The k best items of each of q queries, best first.
 
-    ids             per query, up to k of them, strings or integers as they were given
+    ids             up to k per query, strings or integers as you gave them
     scores          (q, k) float32, bigger = closer; −inf where there is no item
     rows            (q, k) the items' positions in `Index.ids`; −1 where there is no item
-    probabilities   (q, k) that the item matches, where the index has a calibrator; 0 where there is no item
-    uncorrected     (q, k) the similarity's own scores: `scores` without the correction of hubs
+    probabilities   (q, k) that the item matches, if the index has a calibrator; 0 where there is no item
+    corrections     (q, k) the hub penalties already subtracted from `scores`; None: hubs are not corrected
 
     >>> Ranking([["b", "a"]], np.array([[-0.5, -2.0]]), np.array([[1, 0]]))
     Ranking(1 query, 2 items each; first: b −0.5, a −2)
@@ -35,7 +35,7 @@ class Ranking:
 
     @property
     def uncorrected(self) -> FloatArray:
-        """The similarity's own scores, (q, k)."""
+        """The scores (q, k) without the correction for hubs."""
         return self.scores if self.corrections is None else self.scores + self.corrections
 
     def __len__(self) -> int:
@@ -50,5 +50,6 @@ class Ranking:
         queries = f"{len(self)} quer{'y' if len(self) == 1 else 'ies'}"
         if not len(self) or not self.k:
             return f"Ranking({queries}, no items)"
-        first = ", ".join(f"{one} {score:.4g}" for one, score in zip(self.ids[0][:3], self.scores[0], strict=False))
+        best = zip(self.ids[0][:3], self.scores[0], strict=False)
+        first = ", ".join(f"{item_id} {score:.4g}" for item_id, score in best)
         return f"Ranking({queries}, {self.k} item{'s' if self.k > 1 else ''} each; first: {first.replace('-', '−')})"

@@ -32,7 +32,7 @@ _KEYS = {"data", "files", "similarity", "backend", "dim", "next_key", "meta"}
 
 @dataclass
 class Contents:
-    """Everything of an index that is saved."""
+    """The parts of an index that are saved."""
 
     similarity: Similarity
     items: Items
@@ -45,7 +45,7 @@ class Contents:
 
 
 def write_index(contents: Contents, folder: str | os.PathLike[str]) -> None:
-    """Write an index to a folder, in place of the one that is there."""
+    """Write an index to a folder; an index that is there is replaced."""
     target = Path(folder)
     head = _head(contents)
     if target.is_file() or not target.absolute().parent.is_dir():
@@ -81,21 +81,22 @@ def _head(contents: Contents) -> dict[str, Any]:
     try:
         json.dumps(head, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the index's meta holds something JSON cannot ({error})") from None
+        raise InputError(f"the index's meta holds a value that JSON cannot ({error})") from None
     return head
 
 
 def _write_data(contents: Contents, folder: Path) -> None:
     columns = contents.items.for_file()
-    write_arrays(folder / _GAUSSIANS, {name: one for name, one in columns.items() if name in ("mean", "log_var")})
-    write_arrays(folder / _ITEMS, {name: one for name, one in columns.items() if name not in ("mean", "log_var")})
+    gaussians: dict[str, Blocks] = {name: columns.pop(name) for name in ("mean", "log_var") if name in columns}
+    write_arrays(folder / _GAUSSIANS, gaussians)
+    write_arrays(folder / _ITEMS, columns)
     write_arrays(folder / _FORM, _form(contents))
     (folder / _BACKEND).mkdir()
     contents.backend.save(folder / _BACKEND)
 
 
 def _form(contents: Contents) -> dict[str, Blocks]:
-    """The arrays that points are made with: the encoder's origin, the queries given, the bank of the hubness."""
+    """The arrays that points are made with: the encoder's origin, the queries given, the bank of `Hubness`."""
     arrays = {} if contents.encoder.origin is None else {"origin": contents.encoder.origin}
     banks = {"queries": contents.queries, "bank": None if contents.hubness is None else contents.hubness.bank}
     for name, bank in banks.items():
@@ -107,7 +108,7 @@ def _form(contents: Contents) -> dict[str, Blocks]:
 
 
 def read_index(folder: str | os.PathLike[str], backend: Backend | None, *, verify: bool) -> Contents:
-    """What `write_index` wrote; another backend, if one is given, is still empty."""
+    """The index that `write_index` wrote. With a `backend`, that one is used, and is still empty."""
     target = Path(folder)
 
     def read(head: dict[str, Any]) -> Contents:
@@ -119,10 +120,10 @@ def read_index(folder: str | os.PathLike[str], backend: Backend | None, *, verif
 
 def _read_head(target: Path) -> dict[str, Any]:
     if not (target / _HEAD).is_file():
-        raise InputError(f"holds no {_HEAD}; is it the folder of an index? (halation index makes one)", path=target)
+        raise InputError(f"holds no {_HEAD}; is it the folder of an index? (`halation index` makes one)", path=target)
     head = read_json(target / _HEAD)
     if not isinstance(head, dict) or "format" not in head:
-        raise InputError("is not that of an index", path=target / _HEAD, remedy="make the index again")
+        raise InputError("is not the head file of an index", path=target / _HEAD, remedy="make the index again")
     if head["format"] not in _READABLE:
         raise InputError(
             f"has the format {head['format']}, written by halation {head.get('halation', '(unknown)')}, and "

@@ -1,4 +1,4 @@
-"""A similarity inside an index: the points it is searched by, its scores, and its name in a file."""
+"""A similarity inside an index: its points, its scores, and its description in a file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class PointEncoder:
     """Gaussians as points whose squared L2 distances give the similarity's scores.
 
     direct     the similarity has points; otherwise items are fetched by their means and scored again
-    penalty    each item has a number b taken off its scores: one more coordinate √(unit · (b − floor)), 0 for queries,
-               adds exactly that to every squared distance
-    origin     the mean of the first batch, taken off all points: distances do not change, but lose fewer digits
+    penalty    each item has a number b that is subtracted from its scores: one more coordinate √(unit · (b − floor)),
+               0 for queries, adds exactly that to every squared distance
+    origin     the mean of the first batch, subtracted from all points: distances stay equal, but lose fewer digits
     """
 
     def __init__(self, similarity: Similarity, *, penalty: bool) -> None:
@@ -39,11 +39,11 @@ class PointEncoder:
         self.floor = 0.0
 
     def fits(self, penalties: FloatArray) -> bool:
-        """Whether these penalties have a coordinate: none is below the floor."""
+        """Whether a coordinate can hold these penalties: none is below the floor."""
         return not self._penalty or not len(penalties) or float(penalties.min()) >= self.floor
 
     def fit(self, gaussians: Gaussian, penalties: FloatArray) -> None:
-        """Choose origin and floor by the first batch."""
+        """Choose the origin and the floor by the first batch."""
         points = self._by.points(gaussians).numpy().astype(np.float32)
         self.origin = points.mean(axis=0, dtype=np.float64).astype(np.float32)
         if self._penalty and len(penalties):
@@ -63,7 +63,7 @@ class PointEncoder:
         return self._with(points - self.origin, np.sqrt(extra))
 
     def queries(self, queries: Gaussian) -> tuple[Points, FloatArray]:
-        """The points to search for, (q, d'), and what distances leave out of scores: (q,), or (1,) if all are equal."""
+        """The points to search for (q, d'), and the part of the scores that distances lack: (q,), or (1,) if equal."""
         points, constant = _csd_queries(queries) if self._by is csd else _queries(self._by, queries)
         moved = points if self.origin is None else points - self.origin
         if not self._penalty:
@@ -76,7 +76,7 @@ class PointEncoder:
         return np.concatenate([points, last.astype(np.float32)[:, None]], axis=1)
 
     def scores(self, constant: FloatArray, squared: Points) -> FloatArray:
-        """Scores (q, k), penalties taken off, from squared distances; −inf where there is no item."""
+        """Scores (q, k), minus penalties, from squared distances; −inf where there is no item."""
         scores: FloatArray = constant[:, None] - squared / np.float32(self._by.squared_per_score)
         return scores
 
@@ -100,7 +100,7 @@ def _csd_queries(queries: Gaussian) -> tuple[Points, FloatArray]:
 
 
 def repeatable(similarity: Similarity) -> Similarity:
-    """The same scores every time: one that draws samples starts from its generator's seed in each call."""
+    """The similarity with the same scores in every call: its generator, if it has one, starts from its seed again."""
     generator = similarity.keywords.get("generator") if isinstance(similarity, functools.partial) else None
     if generator is None:
         return similarity
@@ -123,7 +123,7 @@ def name_of(similarity: Similarity) -> str:
 
 
 def describe(similarity: Similarity) -> dict[str, Any]:
-    """Name and parameters as JSON; only a similarity of `halation.similarity`, or a partial of one, has them.
+    """The name and parameters of a similarity of `halation.similarity`, or of a partial of one, for JSON.
 
     >>> describe(functools.partial(similarities.sample_min, samples=9, generator=torch.Generator().manual_seed(3)))
     {'name': 'sample_min', 'parameters': {'samples': 9, 'seed': 3}}
@@ -133,8 +133,8 @@ def describe(similarity: Similarity) -> dict[str, Any]:
         function, keywords, ordered = similarity.func, dict(similarity.keywords), similarity.args
     if name not in _KNOWN or function is not getattr(similarities, name) or ordered:
         raise InputError(
-            f"an index with the similarity {name} cannot be saved: it is not one of halation.similarity, so it could "
-            "not be loaded; use one of those, or functools.partial of one with named parameters"
+            f"an index with the similarity {name} cannot be saved: it is not one of halation.similarity",
+            remedy="use one of those, or functools.partial of one with named parameters",
         )
     parameters: dict[str, Any] = {}
     for key, value in keywords.items():
@@ -149,7 +149,7 @@ def from_description(description: Mapping[str, Any]) -> Similarity:
     """The similarity that was described."""
     name, parameters = str(description["name"]), dict(description["parameters"])
     if name not in _KNOWN:
-        raise InputError(f"the index was made with a similarity {name!r}, which this version of halation does not have")
+        raise InputError(f"the index was made with the similarity {name!r}, which this version of halation lacks")
     seed = parameters.pop("seed", None)
     if seed is not None:
         parameters["generator"] = torch.Generator().manual_seed(int(seed))
@@ -171,12 +171,12 @@ def checked(gaussians: Gaussian, what: str, ids: Sequence[Id] | None = None) -> 
         if len(wrong):
             row = int(wrong[0])
             which = f"{what} {row}" if ids is None else f"{what} {ids[row]!r}"
-            raise InputError(f"the {part} of {which} is not finite; was the model's output sound?")
+            raise InputError(f"the {part} of {which} is not finite; did the model diverge?")
     return gaussians
 
 
 def _finite(gaussians: Gaussian) -> bool:
-    """Whether the sum is finite, which is quick to tell of one query; finite numbers can have a sum that is not."""
+    """Whether the sum of all numbers is finite: quick for one query, but finite numbers can have an infinite sum."""
     with np.errstate(all="ignore"):
         total = float(gaussians.mean.numpy().sum())
         return math.isfinite(total if gaussians.log_var is None else total + float(gaussians.log_var.numpy().sum()))

@@ -1,7 +1,7 @@
 """Measure scores against a truth, and compare two reports.
 
-report = evaluate(scores, truth)        # a Report: every metric in both directions, with 95 % intervals
-print(compare(report, other))           # a Comparison: differences with intervals and p-values
+report = evaluate(scores, truth)    # a Report: every metric in both directions, with 95 % intervals
+print(compare(report, other))       # a Comparison: differences with intervals and p-values
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
-"""`compare`: the difference of two systems on the same queries, with intervals and p-values."""
+"""`compare`: the differences of two systems on the same queries, with intervals and p-values."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from halation import _table
+from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._files import write_text
 from halation._progress import Progress, silent
 from halation.evaluation._evaluate import check_draws
 from halation.evaluation._report import Report, is_derived, is_rank
 from halation.evaluation._resample import (
+    Queries,
     bootstrap,
     bootstrap_median,
     randomisation_test,
@@ -39,13 +41,13 @@ class Difference:
     p: float
 
     def figures(self) -> dict[str, float | None]:
-        """The numbers by name, None where there is none."""
+        """The numbers by name; None for NaN."""
         return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Differences per direction and metric; prints as a table."""
+    """Differences by direction and metric; prints as a table."""
 
     i2t: Mapping[str, Difference]
     t2i: Mapping[str, Difference]
@@ -101,17 +103,17 @@ class Comparison:
 def compare(
     report_a: Report, report_b: Report, *, resamples: int = 5000, seed: int = 0, progress: Progress = silent
 ) -> Comparison:
-    """Differences (b − a) of every metric both reports have, with 95 % intervals and paired randomisation tests.
+    """Differences (b − a) of every metric that both reports have, with 95 % intervals and paired randomisation tests.
 
-    Both reports must come from the same truth, protocol and queries. Images are the unit: an image's captions swap
-    systems together, because they are not independent.
+    Both reports must come from the same truth, protocol and queries. The unit is the image: the captions of an image
+    swap systems together, because they are not independent.
     """
     for what in ("fingerprint", "protocol", "folds"):
         if report_a.about.get(what) != report_b.about.get(what):
             raise InputError(
                 f"the reports differ in {what} ({_brief(report_a.about.get(what))} and "
-                f"{_brief(report_b.about.get(what))}): they do not measure the same queries against the same truth; "
-                "evaluate both on the same data with the same protocol"
+                f"{_brief(report_b.about.get(what))}): they do not measure the same queries against the same truth",
+                remedy="evaluate both on the same data with the same protocol",
             )
     check_draws(resamples, seed, least=1)
     rows = {
@@ -129,40 +131,44 @@ def _compare_direction(
 ) -> dict[str, Difference]:
     queries = a.queries[direction]
     if not np.array_equal(queries.items, b.queries[direction].items):
-        raise InputError(f"the reports have different {direction} queries; evaluate both on the same truth")
+        raise InputError(f"the reports have different {direction} queries", remedy="evaluate both on the same truth")
     _check_same_relevance(a, b)
-    ours, theirs = a.per_query[direction], b.per_query[direction]
-    shared = [metric for metric in ours if metric in theirs and not is_derived(metric)]
+    columns_a, columns_b = a.per_query[direction], b.per_query[direction]
+    shared = [metric for metric in columns_a if metric in columns_b and not is_derived(metric)]
     means = [metric for metric in shared if not is_rank(metric)]
     low, high, p = np.empty((3, len(means)))
     if means:
-        old, new = (np.stack([columns[metric] for metric in means], axis=1) for columns in (ours, theirs))
-        low, high = 100 * np.nanpercentile(bootstrap(new - old, queries, resamples, seed), (2.5, 97.5), axis=0)
-        p = randomisation_test(old, new, queries, resamples, seed + 1)
+        values_a, values_b = (np.stack([columns[name] for name in means], axis=1) for columns in (columns_a, columns_b))
+        draws = bootstrap(values_b - values_a, queries, resamples, seed)
+        low, high = 100 * np.nanpercentile(draws, (2.5, 97.5), axis=0)
+        p = randomisation_test(values_a, values_b, queries, resamples, seed + 1)
     figures = {metric: (float(low[k]), float(high[k]), float(p[k])) for k, metric in enumerate(means)}
     for metric in filter(is_rank, shared):
-        draws = [bootstrap_median(columns[metric], queries, resamples, seed) for columns in (ours, theirs)]
-        ends = np.nanpercentile(draws[1] - draws[0], (2.5, 97.5))
-        swapped = randomisation_test_median(
-            ours[metric], theirs[metric], queries, resamples, seed + 1, partial(progress, f"{direction} {metric}")
+        figures[metric] = _compare_medians(
+            columns_a[metric], columns_b[metric], queries, resamples, seed, partial(progress, f"{direction} {metric}")
         )
-        figures[metric] = float(ends[0]), float(ends[1]), swapped
+    pairs = {metric: (a.results(direction)[metric], b.results(direction)[metric]) for metric in shared}
     return {
-        metric: _difference(a.results(direction)[metric], b.results(direction)[metric], figures[metric])
-        for metric in shared
+        metric: Difference(value_a, value_b, value_b - value_a, *figures[metric])
+        for metric, (value_a, value_b) in pairs.items()
     }
 
 
-def _difference(a: float, b: float, figures: tuple[float, float, float]) -> Difference:
-    return Difference(a, b, b - a, *figures)
+def _compare_medians(
+    a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int, step: Callable[[int, int], None]
+) -> tuple[float, float, float]:
+    """The ends of the interval of b − a, and the p-value, of the medians of ranks (q,)."""
+    draws_a, draws_b = (bootstrap_median(ranks, queries, resamples, seed) for ranks in (a, b))
+    low, high = np.nanpercentile(draws_b - draws_a, (2.5, 97.5))
+    return float(low), float(high), randomisation_test_median(a, b, queries, resamples, seed + 1, step)
 
 
 def _check_same_relevance(a: Report, b: Report) -> None:
-    """ASP of the same name must mean the same relevance: tokenizer and leave-one-out included."""
-    ours, theirs = a.about.get("relevance", {}), b.about.get("relevance", {})
-    for name in ours.keys() & theirs.keys():
-        if ours[name] != theirs[name]:
-            raise InputError(f"ASP({name}) was measured against different relevances ({ours[name]} and {theirs[name]})")
+    """An InputError if an ASP was measured by two relevances of one name, for example with two tokenizers."""
+    of_a, of_b = a.about.get("relevance", {}), b.about.get("relevance", {})
+    for name in of_a.keys() & of_b.keys():
+        if of_a[name] != of_b[name]:
+            raise InputError(f"ASP({name}) was measured against different relevances ({of_a[name]} and {of_b[name]})")
 
 
 def _brief(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`evaluate`: scores and truth in, `Report` out."""
+"""`evaluate`: from scores and a truth to a `Report`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halation.evaluation._protocols import named_protocol
 from halation.evaluation._relevances import relevance_sources
 from halation.evaluation._report import DIRECTIONS, Report
 from halation.evaluation._resample import Queries
-from halation.evaluation._sources import Embeddings, Matrix, Rankings, Similarity, Source, check_shape
+from halation.evaluation._sources import EmbeddingScores, Rankings, ScoreMatrix, ScoreSource, Similarity, check_shape
 from halation.evaluation._specs import Spec, default_metrics, parse_metrics
 
 __all__ = ["check_draws", "evaluate"]
@@ -39,17 +39,17 @@ def evaluate(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Report:
-    """A report of every metric of the field for these scores, in both directions, with 95 % intervals.
+    """Measure scores with every metric of the field, in both directions, with 95 % intervals.
 
     scores      (n_images, n_captions), bigger = closer: NumPy or torch, float16 to float64; or `Rankings`
-    truth       what is relevant to what
-    metrics     names as in papers (`"R@1"`, `"PMRP"`, `"ASP(cider)"`); None = everything the truth allows
-    folds       average over this many sequential folds of images; None = all at once
+    truth       which captions are relevant to which images
+    metrics     names as in papers (`"R@1"`, `"PMRP"`, `"ASP(cider)"`); None: everything the truth allows
+    folds       average over this many sequential folds of images; None: all images at once
     images, captions, similarity   embeddings instead of scores (arrays, tensors or Gaussians), scored block by block
                 with `similarity(images, captions)`; default: cosine for points, `similarity.csd` for Gaussians
     protocol    coco-5k, coco-1k, cxc, eccv, flickr, cub: sets truth, folds and metrics as the papers do
     relevance   graded (n_images, n_captions) matrices of your own, by name: adds `ASP(name)`
-    tokenizer   for ASP; None = the default of each relevance
+    tokenizer   for ASP; None: the default of each relevance
 
     >>> truth = halation.Truth.from_captions(["a dog", "a puppy", "the red bus"], [0, 0, 1])
     >>> report = evaluate([[0.9, 0.2, 0.4], [0.1, 0.3, 0.8]], truth, ["R@1", "R-P"], resamples=0)
@@ -83,7 +83,7 @@ def evaluate(
 def _about(
     truth: Truth, protocol: str | None, folds: list[Fold], specs: list[Spec], described: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What was measured, for readers of the report and for `compare`."""
+    """A description of the measurement, for readers of the report and for `compare`."""
     return {
         "halation": halation.__version__,
         "truth": truth.name,
@@ -102,11 +102,11 @@ def _about(
     }
 
 
-def _source(scores: Array | Rankings | None, images: Any, captions: Any, similarity: Similarity | None) -> Source:
+def _source(scores: Array | Rankings | None, images: Any, captions: Any, similarity: Similarity | None) -> ScoreSource:
     if scores is not None:
         if images is not None or captions is not None or similarity is not None:
             raise InputError("give either scores, or images= and captions= (with similarity=), not both")
-        return scores if isinstance(scores, Rankings) else Matrix(scores)
+        return scores if isinstance(scores, Rankings) else ScoreMatrix(scores)
     if images is None or captions is None:
         raise InputError("give scores, or both images= and captions=")
     if similarity is None:
@@ -114,11 +114,11 @@ def _source(scores: Array | Rankings | None, images: Any, captions: Any, similar
 
         clouds = any(getattr(side, "log_var", None) is not None for side in (images, captions))
         similarity = similarities.csd if clouds else similarities.cosine
-    return Embeddings(images, captions, similarity)
+    return EmbeddingScores(images, captions, similarity)
 
 
 def _check_answers(truth: Truth, where: str = "") -> None:
-    """Refuse queries without a positive, for which every metric would be undefined."""
+    """An InputError if a query has no positive: every metric of it would be undefined."""
     for direction, kind, ids in zip(
         DIRECTIONS, ("image", "caption"), (truth.image_ids, truth.caption_ids), strict=True
     ):
@@ -130,19 +130,20 @@ def _check_answers(truth: Truth, where: str = "") -> None:
             first = unanswerable[0]
             raise InputError(
                 f"{len(unanswerable):,} {kind} queries have no positive{where}; the first is {kind} {ids[first]!r} "
-                f"(row {first}). Every metric of them would be undefined: leave them out with truth.answerable()"
+                f"(row {first}). Every metric of them would be undefined",
+                remedy="leave them out with truth.answerable()",
             )
 
 
 def check_draws(resamples: Any, seed: Any, least: int) -> None:
-    """Resamples and seed are whole numbers in range."""
+    """An InputError unless resamples and seed are whole numbers in range."""
     for name, value, lowest in (("resamples", resamples, least), ("seed", seed, 0)):
         if not isinstance(value, (int, np.integer)) or not lowest <= value <= 2**31:
             raise InputError(f"{name} must be a whole number of {lowest} or more, not {value!r}")
 
 
 def _folds(whole: Fold, count: int | None) -> list[Fold]:
-    """Sequential folds of images and their captions; idf stays that of the whole split."""
+    """Sequential folds of images with their captions; relevances keep the idf of the whole split."""
     if count is None or count == 1:
         return [whole]
     images = whole.truth.n_images
@@ -157,7 +158,7 @@ def _folds(whole: Fold, count: int | None) -> list[Fold]:
 def _measure_folds(
     folds: list[Fold], direction: Direction, specs: list[Spec], progress: Progress
 ) -> tuple[Queries, dict[str, FloatArray]]:
-    """Per-query values of every fold, back in the order of the whole truth."""
+    """The per-query values of all folds, in the order of the whole truth."""
     items, clusters, numbers, columns = [], [], [], []
     label = {"i2t": "image → text", "t2i": "text → image"}[direction]
     total = sum(len(fold.truth.queries(direction)) for fold in folds)

@@ -1,4 +1,4 @@
-"""One fold, one direction: a block of queries is read and sorted once, and every metric is taken from that."""
+"""Measure one direction of a fold: each block of queries is sorted once, and every metric reads that ranking."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from halation._arrays import FloatArray, IntArray
 from halation.data import Direction, Truth
 from halation.evaluation._report import CEILING
-from halation.evaluation._sources import Source
+from halation.evaluation._sources import ScoreSource
 from halation.evaluation._specs import Spec
 from halation.metrics import ranked
 
 __all__ = ["Fold", "measure"]
 
-# how each yes-or-no metric is read from the ranks of the positives
+# each yes-or-no metric, from the ranks of the positives
 _BINARY: dict[str, Callable[[ranked.RelevantRanks, Spec], FloatArray]] = {
     "R@": lambda ranks, spec: ranked.hit_at(ranks, spec.k),
     "Recall@": lambda ranks, spec: ranked.recall_at(ranks, spec.k),
@@ -33,27 +33,27 @@ class Fold:
     """Some images and their captions: the gallery of one measurement."""
 
     truth: Truth
-    source: Source
-    relevances: Mapping[str, Source]
+    source: ScoreSource
+    relevances: Mapping[str, ScoreSource]
     images: IntArray  # indices in the whole truth
     captions: IntArray
 
     @classmethod
-    def whole(cls, truth: Truth, source: Source, relevances: Mapping[str, Source]) -> Fold:
-        """Everything at once."""
+    def whole(cls, truth: Truth, source: ScoreSource, relevances: Mapping[str, ScoreSource]) -> Fold:
+        """All images and captions as one fold."""
         return cls(truth, source, relevances, np.arange(truth.n_images), np.arange(truth.n_captions))
 
     def subset(self, images: IntArray) -> Fold:
-        """These images and their captions; relevances keep the idf of the whole."""
+        """A fold of these images and their captions; relevances keep the idf of the whole."""
         captions = self.truth.captions_of(images)
         relevances = {name: relevance.subset(images, captions) for name, relevance in self.relevances.items()}
         return Fold(self.truth.subset(images), self.source.subset(images, captions), relevances, images, captions)
 
     def clusters(self, direction: Direction) -> IntArray:
-        """For every image or caption, the image it moves with when images are resampled."""
+        """The image that each image or caption is resampled with."""
         if direction == "i2t":
             return self.images
-        if self.truth.image_of is None:  # captions that belong to no image are on their own
+        if self.truth.image_of is None:  # captions without an image are resampled one by one
             return self.captions
         return self.images[self.truth.image_of]
 
@@ -68,7 +68,7 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
         rows = queries[block]
         ranking = ranked.rank(_read(fold.source, direction, rows))
         positives = ranked.relevant_ranks(ranking, truth.positives(direction, rows))
-        positives = positives.with_missing(truth.lost(direction)[rows])  # named by the source, not in the gallery
+        positives = positives.with_missing(truth.lost(direction)[rows])  # annotated, but not in the gallery
         for spec in specs:
             if spec.family in _BINARY:
                 columns[spec.name][block] = _BINARY[spec.family](positives, spec)
@@ -88,7 +88,7 @@ def _columns(spec: Spec) -> tuple[str, ...]:
     return (spec.name, spec.name + CEILING) if spec.family == "ASP" else (spec.name,)
 
 
-def _read(source: Source, direction: Direction, rows: IntArray) -> FloatArray:
+def _read(source: ScoreSource, direction: Direction, rows: IntArray) -> FloatArray:
     return source.i2t(rows) if direction == "i2t" else source.t2i(rows)
 
 

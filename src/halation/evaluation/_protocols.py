@@ -1,4 +1,4 @@
-"""The field's evaluation protocols by name: which truth, which folds, which metrics."""
+"""The field's evaluation protocols by name: each sets truth, folds and metrics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Protocol:
     folds: int | None = None
 
 
-def _as_it_is(truth: Truth) -> Truth:
+def _unchanged(truth: Truth) -> Truth:
     return truth
 
 
 def _cxc(truth: Truth) -> Truth:
-    return truth if truth.kind == "cxc" else read_cxc(truth)  # the caller read it from their own files
+    return truth if truth.kind == "cxc" else read_cxc(truth)  # a "cxc" truth was read from the caller's files
 
 
 def _eccv(truth: Truth) -> Truth:
@@ -37,14 +37,15 @@ def _eccv(truth: Truth) -> Truth:
 def _coco_test(truth: Truth) -> Truth:
     if truth.n_images != 5000:
         raise InputError(
-            f"the COCO protocols measure the 5,000 test images; this truth has {truth.n_images:,} "
-            "(for other sizes leave the protocol out and pass folds=)"
+            f"the COCO protocols measure the 5,000 test images; this truth has {truth.n_images:,}",
+            remedy="for other sizes leave the protocol out, and choose the folds",
+            argument="folds",
         )
     return truth
 
 
 def _by_class(truth: Truth) -> Truth:
-    """Labels carried as one-hot codes become the relevance; `read_cub` and `from_classes` have done it already."""
+    """A truth where images and captions of one class are relevant to each other."""
     if truth.kind == "classes":
         return truth
     if truth.classes is None or truth.image_of is None:
@@ -63,13 +64,13 @@ def _by_class(truth: Truth) -> Truth:
 
 _RETRIEVAL = ("R@1", "R@5", "R@10")
 PROTOCOLS = {
-    each.name: each
-    for each in (
+    protocol.name: protocol
+    for protocol in (
         Protocol("coco-5k", "all 5,000 test images", _coco_test),
         Protocol("coco-1k", "five sequential folds of 1,000 images, averaged", _coco_test, folds=5),
         Protocol("cxc", "Crisscrossed Captions' extended positives", _cxc, metrics=(*_RETRIEVAL, "MedR")),
         Protocol("eccv", "ECCV Caption's queries and positives", _eccv, metrics=("R@1", "R-P", "mAP@R")),
-        Protocol("flickr", "all images of the split", _as_it_is),
+        Protocol("flickr", "all images of the split", _unchanged),
         Protocol("cub", "same class = relevant", _by_class, metrics=(*_RETRIEVAL, "MedR", "R-P", "mAP@R")),
     )
 }

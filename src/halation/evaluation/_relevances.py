@@ -1,4 +1,4 @@
-"""Graded relevances for ASP, read in the same blocks as scores: a relevance is a `Source` too."""
+"""Graded relevances for ASP. Each is a `ScoreSource`, read in the same blocks as the scores."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from halation._arrays import Array, FloatArray, IntArray, to_numpy
 from halation.data import Truth
-from halation.evaluation._sources import Matrix, Source, check_shape
+from halation.evaluation._sources import ScoreMatrix, ScoreSource, check_shape
 from halation.semantics import MEAN_OF, Corpus, Semantics
 
 __all__ = ["relevance_sources"]
 
 
 class CaptionRelevance:
-    """Relevance by captions, computed block by block; the matrix never exists as a whole."""
+    """Relevance by captions, computed block by block, never as a whole matrix."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -33,14 +33,14 @@ class CaptionRelevance:
     def t2i(self, captions: IntArray) -> FloatArray:
         return np.asarray(self._corpus.block(np.arange(self._corpus.n_images), captions).T)
 
-    def subset(self, images: IntArray, captions: IntArray) -> Source:
-        return Matrix(self._corpus.block(images, captions))
+    def subset(self, images: IntArray, captions: IntArray) -> ScoreSource:
+        return ScoreMatrix(self._corpus.block(images, captions))
 
 
 class MeanRelevance:
     """The mean of several relevances: matrices are averaged, not scores."""
 
-    def __init__(self, parts: tuple[Source, ...]) -> None:
+    def __init__(self, parts: tuple[ScoreSource, ...]) -> None:
         self._parts = parts
 
     @property
@@ -53,17 +53,17 @@ class MeanRelevance:
     def t2i(self, captions: IntArray) -> FloatArray:
         return _mean([part.t2i(captions) for part in self._parts])
 
-    def subset(self, images: IntArray, captions: IntArray) -> Source:
+    def subset(self, images: IntArray, captions: IntArray) -> ScoreSource:
         return MeanRelevance(tuple(part.subset(images, captions) for part in self._parts))
 
 
 class KeepLast:
     """Keeps the last block of each direction, so that `mean` and its parts compute it once."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ScoreSource) -> None:
         self._source = source
         self._last: dict[str, tuple[IntArray, FloatArray]] = {}
-        self._subsets: list[tuple[IntArray, IntArray, Source]] = []
+        self._subsets: list[tuple[IntArray, IntArray, ScoreSource]] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,7 +75,7 @@ class KeepLast:
     def t2i(self, captions: IntArray) -> FloatArray:
         return self._cached("t2i", captions, self._source.t2i)
 
-    def subset(self, images: IntArray, captions: IntArray) -> Source:
+    def subset(self, images: IntArray, captions: IntArray) -> ScoreSource:
         for old_images, old_captions, source in self._subsets:
             if np.array_equal(old_images, images) and np.array_equal(old_captions, captions):
                 return source
@@ -91,13 +91,13 @@ class KeepLast:
 
 def relevance_sources(
     names: list[str], truth: Truth, custom: Mapping[str, Array], tokenizer: str | None
-) -> tuple[dict[str, Source], dict[str, str]]:
+) -> tuple[dict[str, ScoreSource], dict[str, str]]:
     """A source for each named relevance, and a description of each for the report."""
-    sources: dict[str, Source] = {}
+    sources: dict[str, ScoreSource] = {}
     descriptions: dict[str, str] = {}
-    parts: dict[str, tuple[Source, str]] = {}
+    parts: dict[str, tuple[ScoreSource, str]] = {}
 
-    def part(name: str) -> tuple[Source, str]:
+    def part(name: str) -> tuple[ScoreSource, str]:
         if name not in parts:
             assert truth.captions is not None
             semantics = Semantics.fit(truth.captions, truth.image_of, name, tokenizer=tokenizer)
@@ -106,7 +106,7 @@ def relevance_sources(
 
     for name in names:
         if name in custom:
-            matrix = Matrix(custom[name], f"relevance {name!r}")
+            matrix = ScoreMatrix(custom[name], f"relevance {name!r}")
             check_shape(matrix, truth, f"relevance {name!r}: its scores")
             sources[name], descriptions[name] = matrix, f"{name} (your own, {_digest(custom[name])})"
         elif name == "mean":
@@ -118,7 +118,7 @@ def relevance_sources(
 
 
 def _digest(matrix: Array) -> str:
-    """Tells two relevances of the same name apart when reports are compared."""
+    """A digest that tells two relevances of the same name apart when reports are compared."""
     return hashlib.blake2b(np.ascontiguousarray(to_numpy(matrix)).tobytes(), digest_size=8).hexdigest()
 
 

@@ -33,12 +33,12 @@ def is_rank(metric: str) -> bool:
 
 
 def is_derived(metric: str) -> bool:
-    """Whether a row accompanies an ASP: its ceiling, or its value where chance is 0 and the ceiling 100."""
+    """Whether a row belongs to an ASP: its ceiling, or its value on the scale where chance is 0 and the ceiling 100."""
     return metric.endswith((CEILING, ADJUSTED))
 
 
 class Results(Mapping[str, float]):
-    """Metric name to value, in percent (MedR: a rank); `ASP` is an alias of `ASP(tfidf)`; `.interval(name)` is 95 %."""
+    """The values of one direction by metric, in percent (MedR: a rank). `ASP` is short for `ASP(tfidf)`."""
 
     def __init__(self, values: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> None:
         self._values, self._intervals = dict(values), dict(intervals)
@@ -55,15 +55,15 @@ class Results(Mapping[str, float]):
         return tuple(name for name in self._values if not is_derived(name))
 
     def ceiling(self, name: str) -> float | None:
-        """What an ASP reaches with the order of the relevance itself, in percent; None for other metrics."""
+        """The ASP of the relevance's own order, in percent; None for other metrics."""
         return self._values.get(self._known(name) + CEILING)
 
     def adjusted(self, name: str) -> float | None:
-        """An ASP where chance is 0 and its ceiling 100; None for other metrics."""
+        """An ASP on the scale where chance is 0 and its ceiling 100; None for other metrics."""
         return self._values.get(self._known(name) + ADJUSTED)
 
     def interval(self, name: str) -> tuple[float, float]:
-        """The 95 % bootstrap interval, or (nan, nan) where none was computed."""
+        """The 95 % bootstrap interval, or (nan, nan) if none was computed."""
         return self._intervals.get(self._known(name), (math.nan, math.nan))
 
     def _known(self, name: str) -> str:
@@ -89,9 +89,9 @@ class Results(Mapping[str, float]):
 class Report:
     """Every metric in both directions; `evaluate` makes it, `Report.from_json` reads it back.
 
-    about      what was measured: protocol, truth, sizes, tokenizers, notes (queries left out, …)
-    queries    per direction, the queries and the image and fold each belongs to
-    per_query  per direction and metric, one fraction per query (MedR: a rank); NaN where the query was left out
+    about      protocol, truth, sizes, tokenizers, notes (queries left out, …)
+    queries    the queries of each direction, with the image and fold of each
+    per_query  one fraction per query (MedR: a rank) by direction and metric; NaN if the query was left out
     """
 
     about: Mapping[str, Any]
@@ -103,16 +103,16 @@ class Report:
 
     @property
     def i2t(self) -> Results:
-        """Results of image queries, which captions answer."""
+        """The results of image queries: captions are ranked."""
         return self.results("i2t")
 
     @property
     def t2i(self) -> Results:
-        """Results of caption queries, which images answer."""
+        """The results of caption queries: images are ranked."""
         return self.results("t2i")
 
     def results(self, direction: str) -> Results:
-        """Results of one direction ("i2t" or "t2i"), computed from the per-query values on first use."""
+        """The results of one direction ("i2t" or "t2i"), computed from the per-query values on first use."""
         one_of(direction, DIRECTIONS, "direction")
         if direction not in self._results:
             self._results[direction] = self._summarise(direction)
@@ -128,7 +128,7 @@ class Report:
 
     @cached_property
     def rsum_interval(self) -> tuple[float, float]:
-        """95 % interval of `rsum`; where both directions have the same images, they are drawn together."""
+        """The 95 % interval of `rsum`. If both directions have the same images, they are drawn together."""
         if math.isnan(self.rsum) or not self.resamples:
             return math.nan, math.nan
         draws = [
@@ -159,7 +159,7 @@ class Report:
         return intervals
 
     def _adjusted(self, direction: str, name: str) -> float:
-        """ASP where chance is 0 and the ceiling 100, from the means of each fold; averaged over folds."""
+        """An ASP on the scale where chance is 0 and its ceiling 100: the mean over folds."""
         queries, columns = self.queries[direction], self.per_query[direction]
         per_fold = []
         for fold, gallery in enumerate(self.about["gallery"][direction]):
@@ -181,7 +181,7 @@ class Report:
         return _table.latex(*self._rows(), notes=[self.title(), *self.notes()])
 
     def title(self) -> str:
-        """One line that says what was measured on which data."""
+        """One line: the protocol, the data and their sizes."""
         about = self.about
         queries = ", ".join(
             f"{len(self.queries[direction]):,} {kind} queries"
@@ -195,7 +195,7 @@ class Report:
         )
 
     def notes(self) -> list[str]:
-        """What a reader must know to compare the numbers."""
+        """Notes that a reader needs to compare the numbers."""
         lines = [str(note) for note in self.about.get("notes", ())]
         if self.resamples:
             unit = self.about.get("resampled", "images")

@@ -1,4 +1,4 @@
-"""A report as a JSON document, and back; every part is checked when it is read."""
+"""A report as a JSON document, and back. Every part is checked when it is read."""
 
 from __future__ import annotations
 
@@ -48,22 +48,23 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def read_report(source: str | os.PathLike[str]) -> Report:
-    """A report from its file or its JSON text (a string that begins with a brace).
+    """A report from its file, or from its JSON text (a string that begins with a brace).
 
-    What does not fit is an error that names the source and the part.
+    An InputError names the source and the part that is damaged.
     """
     if isinstance(source, str) and source.lstrip().startswith("{"):
-        name = "the JSON text"
-        parts = parse_json(source, name)
+        subject, path = "the JSON text ", None
+        parts = parse_json(source, "the JSON text")
     else:
-        name = os.fspath(source)
+        subject, path = "", source
         parts = read_json(source)
     if not isinstance(parts, dict) or parts.get("format") != FORMAT:
-        raise InputError(f'{name} is not a halation report (no "format": "{FORMAT}")')
+        raise InputError(f'{subject}is not a halation report (it lacks "format": "{FORMAT}")', path=path)
     try:
         return _report(parts)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise InputError(f"{name} is a damaged halation report ({error}); run `halation evaluate` again") from None
+        problem = f"{subject}is a damaged halation report ({error})"
+        raise InputError(problem, path=path, remedy="run `halation evaluate` again") from None
 
 
 def _report(parts: dict[str, Any]) -> Report:
@@ -119,7 +120,7 @@ def _or_null(value: float) -> float | None:
 
 
 def _short(value: float) -> float | int | None:
-    """Hits and ranks as whole numbers, NaN as null: a third of the file size."""
+    """A number as JSON: hits and ranks as whole numbers, which shortens the file to a third; NaN as null."""
     if math.isnan(value):
         return None
     return int(value) if value.is_integer() else value

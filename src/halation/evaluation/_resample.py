@@ -1,9 +1,9 @@
 """Statistics of per-query values, with bootstrap draws and randomisation tests over images.
 
-Images are the unit, because the captions of an image are not independent.
+The unit is the image, because the captions of an image are not independent.
 
 A query belongs to a cluster (its image) and to a fold. A statistic is computed within each fold and averaged over
-folds, which is what "COCO 1K" means; without folds there is one fold.
+folds, as in "COCO 1K"; without folds there is one fold.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 Statistic = Callable[[Draws], Draws]
 """From cluster weights (b, clusters) to a statistic of each draw."""
 
-_EQUAL = 1e-9  # differences that are equal but for rounding are equal: ties are most of the mass of a median
+_EQUAL = 1e-9  # differences that differ only by rounding are equal: for a median, most are ties
 _CHUNK = 250  # resamples at a time: bounds the weight matrix to a few MB per thousand images
 
 
@@ -47,7 +47,7 @@ class Queries:
         return len(self.items)
 
     def subset(self, rows: IntArray) -> Queries:
-        """These queries alone, in this order."""
+        """Only these queries, in this order."""
         return Queries(self.items[rows], self.clusters[rows], self.folds[rows])
 
 
@@ -80,7 +80,7 @@ def bootstrap_median(ranks: FloatArray, queries: Queries, resamples: int, seed: 
 
 
 def _over_folds(queries: Queries, resamples: int, seed: int, prepare: Callable[[Mask], Statistic]) -> Draws:
-    """Draw within each fold, average over folds."""
+    """The draws within each fold, averaged over folds."""
     folds = []
     for fold in np.unique(queries.folds):
         in_fold = queries.folds == fold
@@ -144,7 +144,7 @@ def _drawn_medians(ranks: FloatArray, clusters: IntArray) -> Statistic:
 
 
 def randomisation_test(a: FloatArray, b: FloatArray, queries: Queries, resamples: int, seed: int) -> Draws:
-    """Two-sided p-values of the difference of means: image by image, a coin decides which system is which.
+    """Two-sided p-values of the difference of means: for each image, a coin decides whether the systems swap.
 
     a, b (q, m) to (m,); p = (1 + #{|random difference| >= |observed|}) / (1 + resamples), so it is never 0.
     """

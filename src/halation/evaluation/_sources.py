@@ -1,6 +1,6 @@
-"""Sources of scores: a matrix, two sets of embeddings, or finished rankings; read in blocks of queries.
+"""Sources of scores: a matrix, two sets of embeddings, or finished rankings, read in blocks of queries.
 
-A source has two methods, and the rest of evaluation uses nothing else:
+The rest of evaluation reads scores by two methods:
 
     i2t(images)    (len(images), n_captions)     scores of these images against every caption
     t2i(captions)  (len(captions), n_images)     scores of these captions against every image; perhaps a transposed view
@@ -18,13 +18,13 @@ from halation._arrays import Array, BoolArray, FloatArray, IntArray, as_scores, 
 from halation._errors import InputError
 from halation.data import Truth
 
-__all__ = ["Embeddings", "Matrix", "Rankings", "Similarity", "Source", "check_shape"]
+__all__ = ["EmbeddingScores", "Rankings", "ScoreMatrix", "ScoreSource", "Similarity", "check_shape"]
 
 Similarity = Callable[[Any, Any], Array]
 """similarity(a, b) -> (len(a), len(b)), bigger = closer."""
 
 
-class Source(Protocol):
+class ScoreSource(Protocol):
     """Scores of n_images × n_captions pairs, read by blocks of queries."""
 
     @property
@@ -34,10 +34,10 @@ class Source(Protocol):
 
     def t2i(self, captions: IntArray) -> FloatArray: ...
 
-    def subset(self, images: IntArray, captions: IntArray) -> Source: ...
+    def subset(self, images: IntArray, captions: IntArray) -> ScoreSource: ...
 
 
-class Matrix:
+class ScoreMatrix:
     """A score matrix (n_images, n_captions) in memory."""
 
     def __init__(self, scores: Array, name: str = "scores") -> None:
@@ -53,11 +53,11 @@ class Matrix:
     def t2i(self, captions: IntArray) -> FloatArray:
         return np.asarray(_columns(self._scores, captions).T)
 
-    def subset(self, images: IntArray, captions: IntArray) -> Matrix:
-        return Matrix(_columns(self._scores[images], captions))
+    def subset(self, images: IntArray, captions: IntArray) -> ScoreMatrix:
+        return ScoreMatrix(_columns(self._scores[images], captions))
 
 
-class Embeddings:
+class EmbeddingScores:
     """Images and captions as embeddings (arrays, tensors or Gaussians); the score matrix never exists as a whole."""
 
     def __init__(self, images: Any, captions: Any, similarity: Similarity) -> None:
@@ -74,8 +74,8 @@ class Embeddings:
         # always similarity(images, captions): it need not be symmetric (KL is not)
         return np.asarray(self._scores(self._images, _take(self._captions, captions)).T)
 
-    def subset(self, images: IntArray, captions: IntArray) -> Embeddings:
-        return Embeddings(_take(self._images, images), _take(self._captions, captions), self._similarity)
+    def subset(self, images: IntArray, captions: IntArray) -> EmbeddingScores:
+        return EmbeddingScores(_take(self._images, images), _take(self._captions, captions), self._similarity)
 
     def _scores(self, images: Any, captions: Any) -> FloatArray:
         block = as_scores(self._similarity(images, captions), "the similarity's scores")
@@ -124,7 +124,7 @@ class _Ranked:
 class Rankings:
     """Finished rankings, best first, in place of scores; made by `Rankings.from_ids`.
 
-    They must be whole: a list cut at the top K would inflate R-Precision and PMRP, so it is refused.
+    They must be complete: a list cut off at the top K would inflate R-Precision and PMRP, so it is refused.
     """
 
     _i2t: _Ranked
@@ -158,11 +158,11 @@ class Rankings:
 
 
 def _order(ranked: Sequence[Any], index_of: Mapping[str, int], name: str) -> IntArray:
-    """Indices of the ranked items; the whole gallery, each once."""
+    """The indices of the ranked items; an InputError unless they are the whole gallery, each item once."""
     if len(ranked) != len(index_of):
         raise InputError(
-            f"{name} has {len(ranked)} of {len(index_of)} items; truncated rankings inflate R-Precision and PMRP: "
-            "give the whole gallery, best first"
+            f"{name} has {len(ranked)} of {len(index_of)} items; truncated rankings inflate R-Precision and PMRP",
+            remedy="give the whole gallery, best first",
         )
     try:
         order = np.fromiter((index_of[str(item)] for item in ranked), dtype=np.int64, count=len(ranked))
@@ -173,8 +173,8 @@ def _order(ranked: Sequence[Any], index_of: Mapping[str, int], name: str) -> Int
     return order
 
 
-def check_shape(source: Source, truth: Truth, name: str = "the scores") -> None:
-    """Rows are images, columns are captions."""
+def check_shape(source: ScoreSource, truth: Truth, name: str = "the scores") -> None:
+    """An InputError unless the source has one row per image and one column per caption."""
     expected = (truth.n_images, truth.n_captions)
     if source.shape != expected:
         flipped = "; it fits transposed: rows must be images" if source.shape == expected[::-1] else ""
@@ -182,14 +182,14 @@ def check_shape(source: Source, truth: Truth, name: str = "the scores") -> None:
 
 
 def _columns(matrix: FloatArray, columns: IntArray) -> FloatArray:
-    """matrix[:, columns]; a contiguous range stays a view."""
+    """`matrix[:, columns]`, as a view if the columns are consecutive."""
     if len(columns) and np.array_equal(columns, np.arange(columns[0], columns[0] + len(columns))):
         return matrix[:, int(columns[0]) : int(columns[0]) + len(columns)]
     return matrix[:, columns]
 
 
 def _take(embeddings: Any, rows: IntArray) -> Any:
-    """Rows of an array, a tensor or a Gaussian; lists become arrays first."""
+    """Rows of an array, a tensor or a Gaussian; a list becomes an array first."""
     if isinstance(embeddings, Sequence):
         embeddings = to_numpy(embeddings)
     return embeddings[rows]

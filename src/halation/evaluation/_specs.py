@@ -1,4 +1,4 @@
-"""Metric names as people write them in tables: `R@1`, `nDCG@10`, `PMRP`, `ASP(cider)`."""
+"""Metric names as papers write them: `R@1`, `nDCG@10`, `PMRP`, `ASP(cider)`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def default_metrics(truth: Truth, relevances: Iterable[str] = ()) -> list[str]:
 
 
 def parse_metrics(names: Iterable[str], truth: Truth, relevances: Iterable[str] = ()) -> list[Spec]:
-    """Specs for these names, in order, without repeats; an unknown name is an error that suggests the nearest."""
+    """The specs of these names, in order, without repeats; an InputError suggests the nearest to an unknown name."""
     custom = tuple(relevances)
     specs = {spec.name: spec for spec in (_parse(name, custom) for name in names)}
     if not specs:

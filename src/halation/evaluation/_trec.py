@@ -15,7 +15,7 @@ from halation._files import write_text
 from halation._progress import Progress, silent
 from halation._storage import publish_file
 from halation.data import Direction, Truth
-from halation.evaluation._sources import Matrix, Rankings, Source, check_shape
+from halation.evaluation._sources import Rankings, ScoreMatrix, ScoreSource, check_shape
 
 __all__ = ["trec_ids", "write_qrels", "write_run"]
 
@@ -41,7 +41,7 @@ def write_run(
         raise InputError(f"depth must be at least 1, not {depth}")
     if not tag or any(character.isspace() for character in tag):
         raise InputError(f"the tag {tag!r} must be a word without white space")
-    source: Source = scores if isinstance(scores, Rankings) else Matrix(scores)
+    source: ScoreSource = scores if isinstance(scores, Rankings) else ScoreMatrix(scores)
     check_shape(source, truth)
     query_ids, item_ids, queries = truth.image_ids, truth.caption_ids, truth.queries("i2t")
     if direction == "t2i":
@@ -67,7 +67,7 @@ _UNSAFE = re.compile(r"[\s%\x00-\x1f\x7f]")
 
 
 def trec_ids(ids: Iterable[str | int]) -> list[str]:
-    """Ids as TREC files can hold them: white space is written as %20 and the like, different ids stay different.
+    """Ids without white space, as TREC files need them: a space becomes %20. Different ids stay different.
 
     >>> trec_ids(["my dog.jpg#0", 391895, "100%"])
     ['my%20dog.jpg#0', '391895', '100%25']
@@ -78,21 +78,24 @@ def trec_ids(ids: Iterable[str | int]) -> list[str]:
 def write_qrels(
     truth: Truth, path: str | os.PathLike[str], direction: Direction, *, scale: float | None = None
 ) -> None:
-    """Write "query 0 item grade" for every positive of the queries that are asked.
+    """Write the positives of every query as TREC qrels, `query 0 item grade`.
 
-    The grade is 1; with `scale` it is the gain times `scale`, rounded (TREC's grades are whole numbers), and pairs that
-    round to 0 are left out: three experts' scores from 1 to 4 are whole with scale=9.
+    The grade is 1. With `scale` it is the gain times `scale`, rounded to TREC's whole numbers, and pairs that round to
+    0 are left out. For example, scale=9 keeps the gains of three experts' scores from 1 to 4 apart.
     """
     if scale is not None and not scale > 0:
         raise InputError(f"scale is {scale}; it must be above 0")
     images, captions = trec_ids(truth.image_ids), trec_ids(truth.caption_ids)
-    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    query_names, names = (images, captions) if direction == "i2t" else (captions, images)
     lines = []
-    asked = truth.queries(direction)
-    for start in range(0, len(asked), 256):
-        rows = asked[start : start + 256]
+    queries = truth.queries(direction)
+    for start in range(0, len(queries), _BLOCK):
+        rows = queries[start : start + _BLOCK]
         grades = truth.positives(direction, rows).astype(np.int64)
         if scale is not None:
             grades = np.rint(truth.gains(direction, rows) * scale).astype(np.int64)
-        lines += [f"{queries[rows[q]]} 0 {items[n]} {grades[q, n]}\n" for q, n in zip(*np.nonzero(grades), strict=True)]
+        lines += [
+            f"{query_names[rows[query]]} 0 {names[item]} {grades[query, item]}\n"
+            for query, item in zip(*np.nonzero(grades), strict=True)
+        ]
     write_text(path, "".join(lines))

@@ -1,11 +1,11 @@
-"""Losses for anybody's training loop: each a pure function to a scalar, and a thin Module of the same name.
+"""Losses for any training loop. Each is a pure function to a scalar, with a thin Module of the same name.
 
     daa = halation.losses.DAA(temperature=0.01)
     loss = my_loss + 5.0 * daa(scores, relevance)      # both (q, n)
 
-Ranking losses take scores and relevance, pair losses scores (or Gaussians) and a match matrix, `kl` a Gaussian, the
-other regularisers points or samples. Scores are tensors; relevance, matches, labels and masks may be arrays.
-docs/which_loss.md says which to take.
+Ranking losses take scores and relevance. Pair losses take scores (or Gaussians) and a match matrix. `kl` takes a
+Gaussian, the other regularisers take points or samples. Scores are tensors; relevance, matches, labels and masks may be
+arrays. docs/which_loss.md helps you choose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every loss asks of its inputs, with errors that name the tensor."""
+"""Checks of the inputs of losses, with errors that name the tensor."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = [
     "positive",
 ]
 
-_NARROW = (torch.bool, torch.int8, torch.uint8, torch.int16)  # what float32 holds without loss
+_NARROW = (torch.bool, torch.int8, torch.uint8, torch.int16)  # types that float32 holds without loss
 
 
 def check_matrix(name: str, matrix: Tensor) -> None:
-    """A floating (q, n) tensor that holds something."""
+    """An InputError unless this is a floating (q, n) tensor that is not empty."""
     if not isinstance(matrix, Tensor):
         raise InputError(f"{name} must be a tensor, not {type(matrix).__name__}; torch.as_tensor makes one")
     _check_matrix_shape(name, matrix)
@@ -41,7 +41,7 @@ def check_matrix(name: str, matrix: Tensor) -> None:
 
 
 def as_relevance(relevance: Array, shape: tuple[int, ...] | None = None, name: str = "relevance") -> Tensor:
-    """A floating (q, n) tensor without gradient, of the scores' shape if that is given; whole numbers keep their value.
+    """The relevance as a floating (q, n) tensor without gradient; whole numbers keep their value.
 
     >>> as_relevance([[3, 1]], (1, 2))
     tensor([[3., 1.]], dtype=torch.float64)
@@ -64,14 +64,14 @@ def _check_matrix_shape(name: str, matrix: Tensor) -> None:
 
 
 def check_some(name: str, values: Tensor | Gaussian) -> None:
-    """Check that the batch is not empty: the mean of nothing is not a number."""
+    """An InputError if the batch is empty: it has no mean."""
     shape = tuple((values.mean if isinstance(values, Gaussian) else values).shape)
     if 0 in shape:
         raise InputError(f"{name} is empty: shape {shape}; leave an empty batch out")
 
 
 def check_finite(name: str, values: float | Tensor | Gaussian, mask: Tensor | None = None) -> None:
-    """Every number (where `mask` is True) is finite; the error names the tensor and the first that is not."""
+    """An InputError unless every number (where `mask` is True) is finite; it names the tensor and the position."""
     if isinstance(values, Gaussian):
         check_finite(f"{name}.mean", values.mean)
         if values.log_var is not None:
@@ -81,15 +81,15 @@ def check_finite(name: str, values: float | Tensor | Gaussian, mask: Tensor | No
     wrong = ~torch.isfinite(values)
     bad = (wrong if mask is None else wrong & mask).nonzero()
     if len(bad):
-        where = tuple(bad[0].tolist())
+        position = tuple(bad[0].tolist())
         raise InputError(
-            f"{name}{list(where) or ''} is {values[where].item()}; every number must be finite "
-            "(a model that diverged, or candidates to leave out: pass a mask instead of infinities)"
+            f"{name}{list(position) or ''} is {values[position].item()}; every number must be finite (did the model "
+            "diverge? to leave candidates out, pass a mask instead of infinities)"
         )
 
 
 def as_mask(mask: Array, scores: Tensor) -> Tensor:
-    """A boolean (q, n) mask, from (q, n) or one row (n,) for all."""
+    """A boolean (q, n) mask, from (q, n) or from one row (n,) for all queries."""
     marks = as_tensor(mask, "mask")
     if marks.dtype != torch.bool:
         raise InputError(f"mask must be boolean, True = counts, not {marks.dtype}")
@@ -99,10 +99,10 @@ def as_mask(mask: Array, scores: Tensor) -> Tensor:
 
 
 def match_matrix(images: Array, images_of_captions: Array) -> Tensor:
-    """True where a caption belongs to an image: (n_images, n_captions) bool, what every pair loss takes.
+    """The match matrix that every pair loss takes: (n_images, n_captions) bool, True where a caption is of an image.
 
-    images (n,) the batch's image numbers, images_of_captions (m,) the number of the image of each caption; numbers may
-    repeat on either side, so two captions of one image are both its matches.
+    images (n,) the batch's image numbers; images_of_captions (m,) the image number of each caption. Numbers may repeat
+    on either side: two captions of one image are both its matches.
 
     >>> match_matrix([7, 3], [3, 7, 7])
     tensor([[False,  True,  True],
@@ -117,7 +117,7 @@ def match_matrix(images: Array, images_of_captions: Array) -> Tensor:
 
 
 def as_matches(matches: Array, pairs: Tensor | tuple[int, int]) -> Tensor:
-    """A boolean match matrix (n_a, n_b), on the device of the scores if given; 0/1 are accepted, other numbers not."""
+    """A boolean match matrix (n_a, n_b), on the device of the scores if these are given; 0 and 1 are accepted."""
     shape = tuple(pairs.shape) if isinstance(pairs, Tensor) else pairs
     marks = as_tensor(matches, "matches")
     if marks.shape != shape:
@@ -130,7 +130,7 @@ def as_matches(matches: Array, pairs: Tensor | tuple[int, int]) -> Tensor:
 
 
 def as_points(name: str, values: Gaussian | Array) -> Tensor:
-    """Points or samples (n, …, d) of at least 32 bits; a Gaussian only if it is made of points."""
+    """Points or samples (n, …, d) of at least 32 bits; a Gaussian must be made of points."""
     if isinstance(values, Gaussian):
         if not values.is_point:
             raise InputError(
@@ -155,7 +155,7 @@ def as_temperature(value: Any, name: str = "temperature", *, zero: bool = False)
 
 
 def positive(name: str, value: Any) -> float:
-    """A positive finite number whose inverse is finite too."""
+    """The value as a float; an InputError unless it is positive, finite and has a finite inverse."""
     if not isinstance(value, Real):
         raise InputError(f"{name} must be a positive number, not {value!r}")
     number = float(value)

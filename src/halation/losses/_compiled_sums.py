@@ -1,9 +1,9 @@
-"""`_sigmoid_sums` for tensors in the host's memory: sort, sums and the way back to the old order in one compiled loop.
+"""`_sigmoid_sums` for tensors in the host's memory: sort, sum and unsort in one compiled loop.
 
-The same polynomials, without blocks: moving one position down a sorted row multiplies C_k by f^k, f = e^{−gap/τ} ≤ 1,
-after adding the weight of the position that was left. Sixteen rows go side by side, so that the processor's vector
-units work on all of them. Sums are carried in double precision whatever the scores' type: rounding would add up over a
-row of nearly equal scores.
+It uses the same polynomials, without blocks: moving one position down a sorted row multiplies C_k by f^k, where
+f = e^{−gap/τ} ≤ 1, after adding the weight of the position before. Sixteen rows are worked on side by side, to fill the
+processor's vector units. Sums are always carried in double precision: rounding would add up over a row of nearly equal
+scores.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ __all__ = ["rank_and_slope_sums", "slope_sums"]
 
 LANES = 16  # rows side by side
 PIECE = 11  # terms of a polynomial at a time
-_NOTHING = -69.0  # e^−69 ≈ 1e-30: a smaller factor leaves nothing; kept out, lest products crawl through denormals
-_WHOLE = 6755399441055744.0  # 1.5·2⁵²: a number added to it is rounded, and stands in its lowest bits
+_NOTHING = -69.0  # e^−69 ≈ 1e-30: smaller factors count as 0, because products of denormals are slow
+_WHOLE = 6755399441055744.0  # 1.5·2⁵²: adding it to a number rounds the number into its lowest bits
 _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90821492927058770002e-10
-_EXPONENT, _BIAS = np.int64(52), np.int64(1023)  # of a double: where its exponent stands, and what 0 looks like
+_EXPONENT, _BIAS = np.int64(52), np.int64(1023)  # of a double: the position and the bias of its exponent
 _TAYLOR = tuple(1.0 / np.prod(np.arange(1.0, k + 1)) for k in range(12, -1, -1))  # of e^x, |x| < 0.35, to 2e-16
 
 
 class _Polynomials(NamedTuple):
-    """Polynomials of one degree, cut into pieces: (p, pieces, PIECE) for what is above a position, and below it."""
+    """Polynomials of one degree, cut into pieces (p, pieces, PIECE): for positions above, and for those below."""
 
     above: npt.NDArray[np.float64]
     below: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, polynomials: list[tuple[float, ...]], *, first: bool = True) -> _Polynomials:
-        """`first`: of those above, σ(t) = 1 − σ(−t), so the first polynomial is subtracted (from their count)."""
+        """`first`: for positions above, σ(t) = 1 − σ(−t), so the first polynomial is subtracted from their count."""
         padding = (0.0,) * (-len(polynomials[0]) % PIECE)
         below = np.array([polynomial + padding for polynomial in polynomials]).reshape(len(polynomials), -1, PIECE)
         above = below.copy()
@@ -54,12 +54,12 @@ def rank_and_slope_sums(
     values = scores.detach().contiguous().numpy()
     order = np.empty(values.shape, np.int32)
     tail, bell = coefficients(scores.dtype)
-    both = _run(values, weights, temperature, [tail, bell] if slopes else [tail], order, first=True)
-    return torch.from_numpy(both[0]), torch.from_numpy(both[1]) if slopes else None, torch.from_numpy(order)
+    sums = _run(values, weights, temperature, [tail, bell] if slopes else [tail], order, first=True)
+    return torch.from_numpy(sums[0]), torch.from_numpy(sums[1]) if slopes else None, torch.from_numpy(order)
 
 
 def slope_sums(scores: Tensor, weights: Tensor, temperature: float, order: Tensor) -> Tensor:
-    """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) of scores (q, n) whose order is known."""
+    """Σ_{j≠i} a_j σ'((s_j − s_i)/τ) of scores (q, n) with a known sorted order."""
     values = scores.detach().contiguous().numpy()
     _, bell = coefficients(scores.dtype)
     return torch.from_numpy(_run(values, weights, temperature, [bell], order.numpy(), first=False)[0])
@@ -151,7 +151,7 @@ def _to_rows(across: Any, along: Any) -> None:
 
 @kernel
 def _exp(x: Any) -> None:
-    """x ← e^x for x ≤ 0, 0 below `_NOTHING`: e^x = 2^k e^r, in steps that vector units know (libm's is one by one)."""
+    """x ← e^x for x ≤ 0, 0 below `_NOTHING`: e^x = 2^k e^r, in vector operations (libm computes one at a time)."""
     shifted = np.empty(len(x))
     for i in range(len(x)):
         shifted[i] = (_NOTHING if x[i] < _NOTHING else x[i]) * _LOG2_E + _WHOLE
@@ -169,7 +169,7 @@ def _exp(x: Any) -> None:
 
 @kernel
 def _add_sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: Any) -> None:
-    """Σ_j a_j p(x_ij) for every polynomial; with `first`, the weight of all above each position added to the first."""
+    """Σ_j a_j p(x_ij) for every polynomial; with `first`, the first also gets the weight above each position."""
     for p in range(len(total)):
         for i in range(len(weight)):
             for lane in range(LANES):
@@ -182,7 +182,7 @@ def _add_sums(factor: Any, weight: Any, polynomials: Any, first: bool, total: An
 
 @kernel
 def _add_above(weight: Any, total: Any) -> None:
-    """The weight of everything above each position."""
+    """Write the total weight above each position."""
     above = np.zeros(LANES)
     for i in range(len(weight)):
         for lane in range(LANES):
@@ -204,8 +204,8 @@ def _walk(factor: Any, weight: Any, polynomials: Any, down: bool, total: Any) ->
                 _add(carried[piece], polynomials[p, piece], total[p, position])
 
 
-# The two innermost loops go over a number of terms that is known when they are compiled, so that they are unrolled and
-# the loop around them, over the lanes, is vectorised: seven times faster than with any number.
+# The number of terms of the two innermost loops is known when they are compiled. So they are unrolled, and the loop
+# around them, over the lanes, is vectorised: seven times faster than with a variable number.
 
 
 @kernel

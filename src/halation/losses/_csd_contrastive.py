@@ -1,4 +1,4 @@
-"""PCME++: the match loss in closed form, with pseudo-positives for the matches nobody annotated."""
+"""PCME++: the match loss in closed form, with pseudo-positives for matches that nobody annotated."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def csd_contrastive(
         logits = shift + scale·csd(a, b),   BCE the mean over all pairs
 
     Chun, ICLR 2024 (PCME++). labels (n_a, n_b) in 0..1: a match matrix, smoothed or mixed labels. A pseudo-positive
-    of a row is an entry whose logit is at least that of the row's true match (the largest label; of several, the one of
-    the lowest logit, so that the order of the captions plays no part): it takes that match's label. No gradient through
-    labels. `similarity=wasserstein2` gives the Wasserstein variant. The published total adds 1e-4 · (kl(a) + kl(b)).
+    of a row is an entry whose logit is at least that of the row's true match; it takes that match's label. The true
+    match is the largest label; of several, the one of the lowest logit, so that the order of captions has no effect.
+    Labels get no gradient. `similarity=wasserstein2` gives the Wasserstein variant. The published total adds
+    1e-4 · (kl(a) + kl(b)).
 
     >>> a = Gaussian(torch.zeros(1, 2), torch.full((1, 2), -9.0))
     >>> csd_contrastive(a, a, torch.ones(1, 1), scale=5.0, shift=0.0, pseudo_positives=0.0)
@@ -105,6 +106,6 @@ def _as_labels(labels: Array, shape: tuple[int, int]) -> Tensor:
         raise InputError(f"labels has shape {tuple(matrix.shape)} but there are {shape[0]} × {shape[1]} pairs")
     wrong = (~((matrix >= 0) & (matrix <= 1))).nonzero()
     if len(wrong):
-        where = tuple(wrong[0].tolist())
-        raise InputError(f"labels{list(where)} is {matrix[where].item():g}; labels lie in 0..1, 1 = a match")
+        position = tuple(wrong[0].tolist())
+        raise InputError(f"labels{list(position)} is {matrix[position].item():g}; labels are in 0..1, 1 = a match")
     return matrix

@@ -26,20 +26,20 @@ def daa(
     *,
     check: bool = False,
 ) -> Tensor:
-    """1 − soft ASP over rows: how far the ranking by scores is from the ranking by relevance, 0 = the same.
+    """1 − soft ASP over rows: how far the ranking by scores is from the ranking by relevance; 0 = equal.
 
         DAA = 1 − mean_{q,i} min(R_S, R_C) / max(R_S, R_C),   R = soft_rank(·, τ)
 
     Li et al., "A Differentiable Semantic Metric Approximation in Probabilistic Embedding for Cross-Modal Retrieval",
     NeurIPS 2022; its weight is 25 (COCO) or 10 (Flickr30K) per direction, where this function has 1.
 
-    scores (q, n), a tensor; relevance (q, n), a tensor or array of any real type. The gradient, of which there is a
-    first derivative alone, goes through the scores only. A row whose relevance is constant carries no signal and leaves
-    the mean. `relevance_temperature` softens the ranks by relevance on their own: 0 = exact mid-ranks, None = as the
-    scores. mask (q, n) or (n,) bool, True = counts.
+    scores (q, n), a tensor; relevance (q, n), a tensor or array of any real type; mask (q, n) or (n,) bool, True =
+    counts. Only the scores get a gradient, and it cannot be differentiated again. A row of constant relevance carries
+    no signal and is left out of the mean. `relevance_temperature` is the temperature of the ranks by relevance: 0 =
+    exact mid-ranks, None = that of the scores.
 
-    `variant="released"` is what the authors' code computes: entries of row b are ranked among *column* b (a missing
-    transpose), for square matrices only, and constant rows count. Kept to reproduce published numbers.
+    `variant="released"` reproduces the authors' code: entries of row b are ranked among *column* b (a missing
+    transpose), only square matrices are allowed, and constant rows count.
 
     >>> relevance = torch.tensor([[0.1, 0.7, 0.3], [0.9, 0.2, 0.4]])
     >>> daa(10 * relevance - 5, relevance, temperature=1e-3)
@@ -61,7 +61,7 @@ def daa(
 
 
 class DAA(nn.Module):
-    """`daa` of the scores and of their transpose, summed; `symmetric=False` for the rows alone.
+    """`daa` of the scores plus `daa` of their transpose; with `symmetric=False` only the first.
 
     >>> loss = DAA(temperature=0.01)
     >>> scores = torch.tensor([[0.9, 0.1], [0.2, 0.8]], requires_grad=True)
@@ -119,7 +119,7 @@ def _rows(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mas
         per_row = _agreement(by_score, by_meaning).mean(dim=1)
         signal = relevance.amin(dim=1) < relevance.amax(dim=1)
     else:
-        ratio = _agreement(by_score.clamp(min=1), by_meaning.clamp(min=1))  # what does not count has rank 0
+        ratio = _agreement(by_score.clamp(min=1), by_meaning.clamp(min=1))  # masked candidates have rank 0
         per_row = (ratio * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
         lowest = relevance.masked_fill(~mask, torch.inf).amin(dim=1)
         signal = lowest < relevance.masked_fill(~mask, -torch.inf).amax(dim=1)
@@ -128,13 +128,13 @@ def _rows(scores: Tensor, relevance: Tensor, temperature: float, tau: float, mas
 
 @outside_graphs
 def _agreement(by_score: Tensor, by_meaning: Tensor) -> Tensor:
-    """min/max of two ranks, 1 where they agree."""
+    """The smaller of two ranks over the larger; 1 where they agree."""
     result: Tensor = _Agreement.apply(by_score, by_meaning)  # type: ignore[no-untyped-call]
     return result
 
 
 class _Agreement(torch.autograd.Function):
-    """min(r, c)/max(r, c) with its gradient in r at once: +1/c below c, −c/r² above, 0 where they agree."""
+    """min(r, c)/max(r, c), which saves its gradient in r: +1/c below c, −c/r² above, 0 where they agree."""
 
     @staticmethod
     def forward(ctx: Any, by_score: Tensor, by_meaning: Tensor) -> Tensor:
@@ -162,9 +162,9 @@ def _released(scores: Tensor, relevance: Tensor, temperature: float, tau: float,
 
 
 def _rank_among_columns(x: Tensor, temperature: float) -> Tensor:
-    """R[b, c] = 1 + Σ_{a≠c} σ((X[a, b] − X[b, c])/τ): row b's entries ranked among column b's."""
+    """The soft ranks of row b's entries among column b: R[b, c] = 1 + Σ_{a≠c} σ((X[a, b] − X[b, c])/τ)."""
     x = widen(x)
     n = x.shape[0]
-    among = torch.cat([x, x.T], dim=1)  # (n, 2n): those that are ranked, then those that count
+    among = torch.cat([x, x.T], dim=1)  # (n, 2n): first the entries to rank, then those that count
     counts = torch.cat([torch.zeros_like(x), torch.ones_like(x)], dim=1)
     return 1 + sigmoid_sums(among, counts, temperature)[:, :n] - torch.sigmoid((x.T - x) / temperature)

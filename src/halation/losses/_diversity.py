@@ -1,4 +1,4 @@
-"""PVSE's diversity: the K embeddings of an item should say different things."""
+"""PVSE's diversity: the K embeddings of an item should differ."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Diversity", "diversity"]
 
 
 def diversity(residuals: Array, *, check: bool = False) -> Tensor:
-    """Mean over items of ‖offdiag(R Rᵀ)‖_F / K², R the item's K residuals, each of length 1.
+    """Mean over items of ‖offdiag(R Rᵀ)‖_F / K², where R is the item's K residuals, scaled to length 1.
 
-    Song and Soleymani, CVPR 2019 (PVSE). residuals (n, K, d): what the attention adds to the global feature.
+    Song and Soleymani, CVPR 2019 (PVSE). residuals (n, K, d): the vectors that attention adds to the global feature.
 
     >>> diversity(torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [3.0, 0.0]]]))
     tensor(0.1768)

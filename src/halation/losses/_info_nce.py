@@ -21,13 +21,13 @@ def info_nce(
     symmetric: bool = True,
     check: bool = False,
 ) -> Tensor:
-    """Cross-entropy of finding a match among itself and the non-matches, mean over matches, then rows.
+    """Cross-entropy of a match against the non-matches: mean over matches, then over rows.
 
         L_q = mean_{p∈P(q)} −ln( e^{S_p/τ} / (e^{S_p/τ} + Σ_{n∉P(q)} e^{S_n/τ}) ),   ½ (rows + columns) if symmetric
 
-    van den Oord et al., 2018; Radford et al., ICML 2021 (CLIP), to which it is equal for one match per row. With
-    several, the others of P(q) stay out of the denominator: a second caption of the image is never a false negative.
-    scores (q, n), cosines usually; matches (q, n) bool; rows without a match leave the mean.
+    van den Oord et al., 2018; with one match per row it is the loss of CLIP (Radford et al., ICML 2021). With several,
+    the other matches of q are not in the denominator: a second caption of the image is never a false negative.
+    scores (q, n), usually cosines; matches (q, n) bool. Rows without a match are left out of the mean.
 
     >>> info_nce(torch.eye(2), torch.eye(2, dtype=torch.bool), temperature=1.0)
     tensor(0.3133)
@@ -68,7 +68,7 @@ class InfoNCE(nn.Module):
 
 
 def _rows(logits: Tensor, matches: Tensor) -> Tensor:
-    # −1e30 rather than −∞: a row in which all match has no negatives, and must have a gradient of 0 instead of NaN
+    # −1e30 rather than −∞: a row without negatives must have a gradient of 0, not NaN
     negatives = logits.masked_fill(matches, -1e30).logsumexp(dim=1, keepdim=True)  # (q, 1)
     cost = softplus(negatives - logits).masked_fill(~matches, 0)  # (q, n)
     count = matches.sum(dim=1)

@@ -1,4 +1,4 @@
-"""KL to the standard normal: variances shall neither vanish nor explode."""
+"""KL to the standard normal keeps variances from vanishing or exploding."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["KL", "kl"]
 
 
 def kl(gaussian: Gaussian, reduction: Literal["mean", "sum"] = "mean", *, check: bool = False) -> Tensor:
-    """KL(N(μ, σ²) ‖ N(0, I)) = −½ (1 + ln σ² − μ² − σ²), over items and dimensions.
+    """KL(N(μ, σ²) ‖ N(0, I)) = −½ (1 + ln σ² − μ² − σ²), as a mean or a sum over items and dimensions.
 
-    "mean" is PCME++'s (weight 1e-4), "sum" PCME's (weight 1e-5 for COCO, 1e-3 for CUB). PCME's released code reads its
-    log σ as log σ² and the mean of the samples as μ: `kl(Gaussian(z.mean(1), log_std), "sum")`.
+    PCME++ takes the mean (weight 1e-4), PCME the sum (weight 1e-5 for COCO, 1e-3 for CUB). PCME's released code takes
+    its log σ for log σ² and the mean of the samples for μ: `kl(Gaussian(z.mean(1), log_std), "sum")`.
 
     >>> import torch
     >>> kl(Gaussian(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2)), "sum")

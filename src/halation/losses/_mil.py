@@ -1,4 +1,4 @@
-"""PVSE's multiple-instance loss: K embeddings per item, and the best pair of them speaks for the items."""
+"""PVSE's multiple-instance loss: items have K embeddings, and their best pair is the score."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from halation.losses._checks import as_points, check_finite
 
 __all__ = ["MMD", "mmd"]
 
-_NOTHING = 1e-13  # of the squared lengths: what float64 may leave of equal points
+_NOTHING = 1e-13  # relative to the squared lengths: the rounding error of equal points in float64
 
 
 def mmd(x: Array, y: Array, gamma: float = 0.5, *, check: bool = False) -> Tensor:
     """mean k(x, x') − 2 mean k(x, y) + mean k(y, y') with k = exp(−γ‖x − y‖), the distance not squared.
 
-    Gretton et al., JMLR 2012, with the kernel of PVSE (Song and Soleymani, CVPR 2019). x (n, d), y (m, d), or (n, K, d)
-    and (m, K, d), whose K embeddings count one by one. All pairs are averaged, an item with itself included.
+    Gretton et al., JMLR 2012, with the kernel of PVSE (Song and Soleymani, CVPR 2019). x (n, d), y (m, d); or (n, K, d)
+    and (m, K, d), where each of the K embeddings counts. The mean is over all pairs, also of an item with itself.
 
     >>> mmd(torch.tensor([[0.0], [2.0]]), torch.tensor([[0.0], [2.0]]))
     tensor(0.)
@@ -60,8 +60,9 @@ def _kernel(x: Tensor, y: Tensor, gamma: float) -> Tensor:
 class _Distance(torch.autograd.Function):
     """‖x_i − y_j‖, (n, d) and (m, d) → (n, m), and its gradient Σ_j g_ij (x_i − y_j) / ‖x_i − y_j‖, as matrix products.
 
-    In float64, so that what cancels in ‖x‖² + ‖y‖² − 2 x·y is below float32's own rounding; what is nearer than that is
-    at 0, with gradient 0. float64 itself is subtracted before squaring: several times slower, exact.
+    float32 inputs are computed in float64, so that the cancellation in ‖x‖² + ‖y‖² − 2 x·y stays below float32's
+    rounding; nearer points have distance 0 and gradient 0. float64 inputs are subtracted before squaring: exact, but
+    several times slower.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""SigLIP: every pair on its own is a match or not."""
+"""SigLIP: every pair is classified as a match or not."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def sigmoid_pairwise(
     shift: float | Tensor = -10.0,
     check: bool = False,
 ) -> Tensor:
-    """−1/q Σ_{ij} ln σ(±(scale·S_ij + shift)), + for matches and − for the others.
+    """−1/q Σ_{ij} ln σ(±(scale·S_ij + shift)), + for matches and − for other pairs.
 
-    Zhai et al., ICCV 2023 (SigLIP). scores (q, n), cosines usually; matches (q, n) bool, any number per row.
+    Zhai et al., ICCV 2023 (SigLIP). scores (q, n), usually cosines; matches (q, n) bool, any number per row.
 
     >>> sigmoid_pairwise(torch.eye(2), torch.eye(2, dtype=torch.bool))
     tensor(0.6932)

@@ -1,21 +1,21 @@
-"""Σ_j a_j σ((s_j − s_i)/τ) for every i of a sorted row in O(n): what a soft rank is made of.
+"""Σ_j a_j σ((s_j − s_i)/τ) for every i of a sorted row in O(n): the sums of a soft rank.
 
-For two scores at t = (s_i − s_j)/τ ≥ 0 let x = e^{−t}, a number of [0, 1]. Then σ(−t) = x/(1+x) and σ'(t) = x/(1+x)²
+For two scores at t = (s_i − s_j)/τ ≥ 0 let x = e^{−t}, a number in [0, 1]. Then σ(−t) = x/(1+x) and σ'(t) = x/(1+x)²
 are smooth in x (the nearest pole is −1), so a polynomial Σ_k c_k x^k of low degree gives them to rounding error. And
-x^k factorises over the positions between i and j: with the row cut into blocks, everything above a block is described
-by the numbers C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, β the block's edge, carried from block to block by one
-multiplication. Every factor is ≤ 1, so nothing overflows, whatever the scores and τ. Pairs inside a block are
+x^k factorises over the positions between i and j. With the row cut into blocks, everything above a block is described
+by the numbers C_k = Σ_j a_j e^{−k (s_j − β)/τ}, k = 1..K, where β is the block's edge; one multiplication carries them
+from block to block. Every factor is ≤ 1, so nothing overflows, whatever the scores and τ. Pairs inside a block are
 evaluated directly.
 
 The polynomial for 1/(1+x) is (1 − T(x)/T(−1)) / (1+x) with T the Chebyshev polynomial of degree K on [0, 1]: a division
 without remainder, whose relative error is exactly |T(x)/T(−1)| ≤ 1/T_K(3), 8e-9 for K = 11 (float32) and 3e-17 for
 K = 22 (float64). For 1/(1+x)² a factor 1 + α(1+x) makes the zero at −1 a double one (1.3e-7 and 1e-15).
 
-So much for exact arithmetic. The coefficients alternate in sign, which costs digits when the sums are evaluated: with
-K = 22 in float64 4e-15 and 4e-14 are left. In float32, measured on rows of up to 2,000 scores, the tensor operations
-here give ranks to 4e-7 and gradients to 7e-7 (of the largest) at τ ≤ 0.01, 4e-6 and 2e-5 at τ = 5, where every slope is
-nearly ¼ and the gradient a small difference. The compiled loop of the host (`_compiled_sums`) carries float64, and has
-1e-7 and 2e-7 at any τ.
+These are the errors in exact arithmetic. The coefficients alternate in sign, which costs digits when the sums are
+evaluated: in float64 (K = 22) the errors become 4e-15 and 4e-14. In float32, measured on rows of up to 2,000 scores,
+the tensor operations in this file give ranks to 4e-7 and gradients to 7e-7 (of the largest) at τ ≤ 0.01; 4e-6 and 2e-5
+at τ = 5, where every slope is nearly ¼ and the gradient is a small difference. The compiled loop of the host
+(`_compiled_sums`) works in float64 and has 1e-7 and 2e-7 at any τ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BLOCK = 8
 
 
 class Row(NamedTuple):
-    """Sorted scores cut into blocks, and how e^{−distance/τ} falls from every score to its block's two edges."""
+    """Sorted scores cut into blocks, with e^{−distance/τ} from every score to the two edges of its block."""
 
     values: Tensor  # (blocks, b, rows), decreasing along the first two axes
     down: Tensor  # (blocks, b, rows): from the block's upper edge to the score
@@ -62,10 +62,10 @@ class Row(NamedTuple):
 def rank_and_slope_sum(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Σ_{j≠i} a_j σ((s_j − s_i)/τ) and Σ_{j≠i} a_j σ'((s_j − s_i)/τ) for weights a (blocks, b, rows).
 
-    Of those above, σ(t) = 1 − σ(−t): their count, less what would be theirs below.
+    For positions above i, σ(t) = 1 − σ(−t): their count minus the sum they would have below i.
     """
     ranks, slopes = _above(weights), torch.zeros_like(weights)
-    scratch = torch.empty_like(weights), torch.empty_like(weights)  # used again and again: fresh memory is slow memory
+    scratch = torch.empty_like(weights), torch.empty_like(weights)  # reused, because fresh memory is slow
     _add_far(row, weights, [ranks, slopes], [-1, 1], list(coefficients(row.values.dtype)), scratch)
     for high, low, e in _near(row, scratch[0]):
         slope = torch.addcmul(e, e, e, value=-1, out=scratch[1][:, high])  # σ' = σ − σ²
@@ -76,7 +76,7 @@ def rank_and_slope_sum(row: Row, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _above(weights: Tensor) -> Tensor:
-    """Σ a_j over all j before i; a cumulative sum along a first axis is slow, and few steps within blocks are not."""
+    """Σ a_j over all j before i, in few steps within blocks: a cumulative sum along the first axis is slow."""
     counts = weights.sum(dim=1)  # (blocks, rows)
     total = torch.empty_like(weights)
     torch.sub(counts.cumsum(dim=0), counts, out=total[:, 0])
@@ -86,7 +86,7 @@ def _above(weights: Tensor) -> Tensor:
 
 
 def _near(row: Row, scratch: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """The pairs of each block, offset by offset: (places of the higher, places of the lower, σ(−distance/τ))."""
+    """The pairs of each block, by offset: (positions of the higher, positions of the lower, σ(−distance/τ))."""
     size = row.values.shape[1]
     for offset in range(1, size):
         high, low = slice(0, size - offset), slice(offset, size)

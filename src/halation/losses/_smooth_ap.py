@@ -17,7 +17,7 @@ def smooth_ap(
     """1 − mean over rows of AP = 1/|P| Σ_{i∈P} R(i, P)/R(i, Ω), R(i, X) the soft rank of i among X.
 
     Brown et al., ECCV 2020. scores (q, n); matches (q, n) bool, the positives P of each row; mask (q, n) or (n,) bool,
-    True = counts. Rows without a positive leave the mean.
+    True = counts. Rows without a positive are left out of the mean.
 
     >>> import torch
     >>> scores = torch.tensor([[0.9, 0.5, 0.1]])
@@ -39,7 +39,7 @@ def smooth_ap(
 
 
 class SmoothAP(nn.Module):
-    """`smooth_ap` of the scores and of their transpose, summed; `symmetric=False` for the rows alone."""
+    """`smooth_ap` of the scores plus `smooth_ap` of their transpose; with `symmetric=False` only the first."""
 
     def __init__(self, temperature: float = 0.01, *, symmetric: bool = True, check: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""PCME's soft contrastive loss: the log-likelihood of which pairs match, by Monte Carlo."""
+"""PCME's soft contrastive loss: the log-likelihood of the matches, by Monte Carlo."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def soft_contrastive(
     variant: Variant = "paper",
     check: bool = False,
 ) -> Tensor:
-    """Mean over all pairs of −ln p for matches and −ln(1 − p) for the others, p the `match_probability`.
+    """Mean over all pairs of −ln p for matches and −ln(1 − p) for others, where p is the `match_probability`.
 
         p = mean over J² sample pairs of σ(shift − scale·√(‖z_a − z_b‖² + 1e-6))
 
-    Oh et al., ICLR 2019 (HIB); Chun et al., CVPR 2021 (PCME). a and b are `Gaussian`s, `samples` of which are drawn
-    with `generator`, or samples already drawn (n, J, d). matches (n_a, n_b) bool: several captions of an image are
-    all positives. `variant="released"` is the authors' code: the sum over all pairs, counted twice, of doubled logits.
+    Oh et al., ICLR 2019 (HIB); Chun et al., CVPR 2021 (PCME). a and b are `Gaussian`s, from which `samples` samples are
+    drawn with `generator`, or samples already drawn (n, J, d). matches (n_a, n_b) bool: all captions of an image are
+    positives. `variant="released"` reproduces the authors' code: twice the sum over all pairs, with doubled logits.
 
     >>> z = torch.zeros(1, 7, 4)
     >>> soft_contrastive(z, z + 0.5, torch.tensor([[True]]), scale=5.0, shift=5.0)

@@ -1,4 +1,4 @@
-"""The differentiable rank every ranking loss stands on, in O(n log n) time and O(n) memory per row."""
+"""The differentiable rank in O(n log n) time and O(n) memory per row; every ranking loss uses it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["blocked_sums", "mid_rank", "on_host", "outside_graphs", "sigmoid_sum
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CHUNK = 1 << 18  # scores worked on at once on the host: a megabyte per temporary, so that they stay in the cache
-CHUNK_ELSEWHERE = 1 << 24  # and on devices, where each operation has to be sent and wants to be large
+CHUNK = 1 << 18  # scores per step on the host: a megabyte per temporary, so that they stay in the cache
+CHUNK_ELSEWHERE = 1 << 24  # on other devices, where each operation has to be sent and should be large
 
 
 def outside_graphs(function: F) -> F:
@@ -45,11 +45,11 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, 
 
         R(q, i) = 1 + Σ_{j≠i} σ((S[q, j] − S[q, i]) / τ)
 
-    Smooth-AP (Brown et al., ECCV 2020), DAA (Li et al., NeurIPS 2022). The sum is not formed pair by pair: see
-    `_sigmoid_sums` for how n sums take O(n) once the row is sorted, to rounding error, whatever τ.
+    Smooth-AP (Brown et al., ECCV 2020), DAA (Li et al., NeurIPS 2022). The sum is not formed pair by pair:
+    `_sigmoid_sums` explains how n sums take O(n) once the row is sorted, exact up to rounding for any τ.
 
-    scores (q, n) of any floating type (half precision is ranked in float32); mask (q, n) or (n,) bool, True = counts: a
-    candidate that does not count changes no rank, and has rank 0 and no gradient. Returns (q, n).
+    scores (q, n) of any floating type (half precision is ranked in float32); mask (q, n) or (n,) bool, True = counts. A
+    candidate that does not count changes no rank, has rank 0 and gets no gradient. Returns (q, n).
 
     >>> soft_rank(torch.tensor([[0.9, 0.1, 0.5]]), temperature=0.01)
     tensor([[1., 3., 2.]])
@@ -70,7 +70,7 @@ def soft_rank(scores: Tensor, temperature: float, *, mask: Array | None = None, 
 
 @outside_graphs
 def mid_rank(values: Array, *, mask: Array | None = None) -> Tensor:
-    """Exact rank within the row, equal values sharing the middle of their places; what soft_rank tends to as τ → 0.
+    """Exact rank within the row, the limit of `soft_rank` as τ → 0. Equal values share the mean of their ranks.
 
     values (q, n) of any real type, mask as in `soft_rank`. Returns (q, n) without gradient; a row with NaN is NaN.
 
@@ -83,7 +83,7 @@ def mid_rank(values: Array, *, mask: Array | None = None) -> Tensor:
     rising = x.sort(dim=1).values
     below = torch.searchsorted(rising, x)  # (q, n): how many are smaller
     not_above = torch.searchsorted(rising, x, right=True)
-    below = torch.maximum(below, (~counts).sum(dim=1, keepdim=True))  # what does not count is below even −∞
+    below = torch.maximum(below, (~counts).sum(dim=1, keepdim=True))  # masked values are below even −∞
     rank = x.shape[1] + 0.5 - 0.5 * (below + not_above).to(x.dtype)
     return rank.masked_fill(x.isnan().any(dim=1, keepdim=True), math.nan).masked_fill(~counts, 0)
 
@@ -104,8 +104,8 @@ class _SigmoidSums(torch.autograd.Function):
             sums, slopes, order = rank_and_slope_sums(values, weights, temperature, slopes=wanted)
         else:
             falling, order = values.sort(dim=1, descending=True)
-            there = None if weights is None else weights.gather(1, order)
-            sums, slopes = (_back(both, order) for both in blocked_sums(falling, there, temperature))
+            sorted_weights = None if weights is None else weights.gather(1, order)
+            sums, slopes = (_unsort(total, order) for total in blocked_sums(falling, sorted_weights, temperature))
         ctx.save_for_backward(values, order, weights, slopes)
         ctx.temperature, ctx.dtype = temperature, scores.dtype
         return sums
@@ -119,8 +119,8 @@ class _SigmoidSums(torch.autograd.Function):
         if on_host(values):
             result = slope_sums(values, grad, ctx.temperature, order)
         else:
-            falling, there = values.gather(1, order), grad.gather(1, order)
-            result = _back(blocked_sums(falling, there, ctx.temperature)[1], order)
+            falling, sorted_grad = values.gather(1, order), grad.gather(1, order)
+            result = _unsort(blocked_sums(falling, sorted_grad, ctx.temperature)[1], order)
         if weights is not None:
             result.mul_(weights)
         result.addcmul_(grad, slopes, value=-1).div_(ctx.temperature)
@@ -132,23 +132,23 @@ def on_host(values: Tensor) -> bool:
     return values.is_cpu
 
 
-def _back(values: Tensor, order: Tensor) -> Tensor:
-    """From sorted places to where the scores came from."""
+def _unsort(values: Tensor, order: Tensor) -> Tensor:
+    """Sorted values in the original order of the scores."""
     return torch.empty_like(values).scatter_(1, order, values)
 
 
 def blocked_sums(falling: Tensor, weights: Tensor | None, temperature: float) -> tuple[Tensor, Tensor]:
-    """The two sums by tensor operations alone, block after block: for any device."""
+    """The rank and slope sums of sorted rows, by tensor operations alone: for any device."""
     ranks, slopes = torch.empty_like(falling), torch.empty_like(falling)
     for rows in _chunks(falling):
         part = falling[rows]
         row, a = _cut(part, temperature, torch.ones_like(part) if weights is None else weights[rows])
-        ranks[rows], slopes[rows] = (_uncut(both, falling) for both in rank_and_slope_sum(row, a))
+        ranks[rows], slopes[rows] = (_uncut(total, falling) for total in rank_and_slope_sum(row, a))
     return ranks, slopes
 
 
 def _saturated(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """A gradient in the type of the scores; half precision has little room above: saturate rather than overflow."""
+    """The gradient in the type of the scores; half precision saturates instead of overflowing."""
     if grad.dtype == dtype:
         return grad
     limits = torch.finfo(dtype)
@@ -158,12 +158,12 @@ def _saturated(grad: Tensor, dtype: torch.dtype) -> Tensor:
 def _chunks(matrix: Tensor) -> list[slice]:
     rows, n = matrix.shape
     size = CHUNK if matrix.is_cpu else CHUNK_ELSEWHERE
-    step = max(size // n, 128 if n > 1024 else 1)  # long rows go block by block for long: more of them at once
+    step = max(size // n, 128 if n > 1024 else 1)  # long rows take many steps: work on more rows at once
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def _cut(falling: Tensor, temperature: float, weights: Tensor) -> tuple[Row, Tensor]:
-    """Sorted rows (r, n) as blocks (blocks, b, r), and their weights likewise; padding has weight 0."""
+    """Sorted rows (r, n) and their weights as blocks (blocks, b, r); padding has weight 0."""
     n = falling.shape[1]
     extra = -n % BLOCK if n > BLOCK else 0
     columns = falling.T.contiguous()  # (n, r): positions first, so that one step works on all rows at once

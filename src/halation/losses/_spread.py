@@ -17,11 +17,11 @@ from halation.similarity import Gaussian, l2
 __all__ = ["Others", "Spread", "spread"]
 
 
-_NEVER = -1e30  # instead of −∞: a query that meets nothing gets a gradient of 0, not NaN
+_NEVER = -1e30  # instead of −∞: a query without further negatives gets a gradient of 0, not NaN
 
 
 class Others(NamedTuple):
-    """Further negatives: points (m, d), and which of them each of n queries meets (n, m) bool."""
+    """Further negatives: points (m, d), and whether each of n queries is compared with each of them, (n, m) bool."""
 
     points: Tensor
     meets: Tensor
@@ -37,19 +37,19 @@ def spread(
     others_b: Others | None = None,
     check: bool = False,
 ) -> Tensor:
-    """InfoNCE of the distances of the means, every query with a temperature of its own: its σ².
+    """InfoNCE of the distances of the means, where the temperature of each query is its σ².
 
         S_ij = −‖μ_i − μ_j‖² / (scale · u_i²),   u_i the geometric mean of σ_i;   ½ (queries of a + queries of b)
 
-    An item whose match is easy to find gains by a small σ, an item with many similar ones by a large σ, which claims
-    less. This is "Temperature as uncertainty" (Zhang et al., NeurIPS 2021 workshop) for the σ of a Gaussian. **The
-    means get no gradient**: they train as if this term were not there. a (n_a, d) and b (n_b, d) with variances;
-    matches (n_a, n_b) bool. Learn `scale` (`Spread`): σ then keeps the size that other terms give it, and this term
-    only trains its order.
+    An item whose match is easy to find gets a small σ. An item with many similar ones gets a large σ, which makes its
+    scores less sharp. This is "Temperature as uncertainty" (Zhang et al., NeurIPS 2021 workshop) for the σ of a
+    Gaussian. **The means get no gradient**: they train as if this term were not there. a (n_a, d) and b (n_b, d) with
+    variances; matches (n_a, n_b) bool. With a learnt `scale` (`Spread`), σ keeps the size that other terms give it, and
+    this term trains only the order.
 
-    How hard an item is to find depends on how many similar ones there are, and a batch has few. `others_b` are further
-    negatives for the queries of a, `others_a` for those of b: a memory of earlier batches, for example, which may be
-    old, since no mean is trained here.
+    An item is hard to find if there are many similar ones, and a batch has few. `others_b` are further negatives for
+    the queries of a, `others_a` for those of b: for example a memory of earlier batches. They may be old, because no
+    mean is trained here.
 
     >>> near, far = Gaussian(torch.eye(2), torch.full((2, 2), -4.0)), Gaussian(torch.eye(2), torch.zeros(2, 2))
     >>> spread(near, near, torch.eye(2, dtype=torch.bool), scale=1.0) < spread(far, far, torch.eye(2) > 0, scale=1.0)
@@ -110,7 +110,7 @@ def _one_direction(
                 f"{len(others.points)} others"
             )
         further = (_apart(queries.mean, others.points) * sharpness).masked_fill(~others.meets, _NEVER)
-        together = further.logsumexp(dim=1, keepdim=True)  # as one more that does not match: exp adds up
+        together = further.logsumexp(dim=1, keepdim=True)  # one more negative stands for all of them: exp adds up
         logits = torch.cat([logits, together], dim=1)
         matches = torch.cat([matches, torch.zeros_like(matches[:, :1])], dim=1)
     return info_nce(logits, matches, 1.0, symmetric=False)

@@ -1,4 +1,4 @@
-"""The hinge of VSE++ and its ancestors: every match beats every other pair by a margin."""
+"""The hinge loss of VSE++: every match should beat every other pair by a margin."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def triplet(
 ) -> Tensor:
     """Σ over matches (i, j) of [margin + S_neg − S_ij]₊, the negatives from row i and from column j.
 
-    `hardest=True` takes only the highest negative of each row and column (VSE++, Faghri et al., BMVC 2018), False sums
-    over all, tile by tile: memory stays bounded even if most pairs match. scores (q, n); matches (q, n) bool: what
-    matches is never a negative. `symmetric=False`: rows alone.
+    `hardest=True` takes only the highest negative of each row and column (VSE++, Faghri et al., BMVC 2018). False sums
+    over all negatives, tile by tile, so that memory stays bounded even if most pairs match. `symmetric=False` takes
+    only negatives from rows. scores (q, n); matches (q, n) bool; a match is never a negative.
 
     >>> scores = torch.tensor([[0.9, 0.8], [0.1, 0.7]])
     >>> triplet(scores, torch.eye(2, dtype=torch.bool), margin=0.2)

@@ -1,4 +1,4 @@
-"""Uniformity: embeddings should use the whole space."""
+"""Uniformity: embeddings should spread over the whole space."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Ranking metrics as pure functions: from scores (q, n), bigger = closer, and relevance to one value per query.
 
 Values are fractions in 0…1. Only the order of the scores matters, so any increasing map of them gives the same values.
-Among equal scores relevant items come last, so a constant scorer never wins; ASP instead gives its expected value over
-random orders of the equals.
+Among equal scores relevant items come last, so a constant scorer never wins. ASP is the exception: it is the expected
+value over random orders of equal items.
 
-`halation.metrics.ranked` has the same metrics for scores that are sorted already: sort once, read many.
+`halation.metrics.ranked` has the same metrics for rankings: sort the scores once and take every metric from that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Average Semantic Precision: how close two rankings are, by score and by relevance (Li et al., NeurIPS 2022)."""
+"""Average Semantic Precision: how close the ranking by score is to that by relevance (Li et al., NeurIPS 2022)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def asp(scores: Array, relevance: Array, ties: str = "expected") -> Floats:
 
 
 def asp_ceiling(relevance: Array, ties: str = "expected") -> Floats:
-    """The ASP of the order that the relevance itself gives: 1 without ties, less with them.
+    """The ASP of the relevance's own order: 1 without ties, less with ties.
 
     Equal items are ordered at random twice, independently (as `asp` does when the scores tie where the relevance does),
     so this is a reference point, not a strict bound: another order can exceed it in the fourth digit.
@@ -101,7 +101,7 @@ def adjusted_asp(value: Array, n: int, ceiling: Array) -> Floats:
 
 
 def asp_of(by_score: Ranking, by_relevance: Ranking, ties: str = "expected") -> Floats:
-    """ASP of every query from two rankings of a block, so that one sort of the scores serves several relevances."""
+    """The ASP of every query from two rankings of a block: one sort of the scores serves several relevances."""
     tie_rule = _tie_rule(ties)
     assert by_score.shape == by_relevance.shape
     rows, n = by_score.shape
@@ -120,10 +120,10 @@ def asp_of(by_score: Ranking, by_relevance: Ranking, ties: str = "expected") -> 
 
 
 def ceiling_of(by_relevance: Ranking, ties: str = "expected") -> Floats:
-    """`asp_ceiling` of a block that is ranked already.
+    """`asp_ceiling` of a ranked block.
 
-    A run of L equal items at ranks p…q has Σ_r Σ_s min(r, s)/max(r, s) / L for all its items together, so the cost is
-    that of finding the runs.
+    A run of L equal items at ranks p…q contributes Σ_r Σ_s min(r, s)/max(r, s) / L in all, so the only cost is to find
+    the runs.
     """
     rows, n = by_relevance.shape
     if _tie_rule(ties):
@@ -145,7 +145,7 @@ def _ceiling(tied: BoolArray, harmonic: Floats, out: Floats) -> None:
         total, position = 0.0, 0
         while position < n:
             run = next_group(tied[row], position)
-            total += run - position  # items on their own score 1
+            total += run - position  # items without ties score 1
             position = run
             if position < n:
                 end = group_end(tied[row], position)
@@ -166,7 +166,7 @@ def _compare(
 
 @kernel
 def _write_ranges(order: Order, tied: BoolArray, tie_rule: int, ranges: Order) -> None:
-    """The first and the last rank every item (column) can take."""
+    """Write the first and the last rank that every item (column) can take."""
     for position in range(order.shape[0]):
         item = order[position]
         ranges[item, 0] = ranges[item, 1] = position + 1
@@ -182,10 +182,10 @@ def _write_ranges(order: Order, tied: BoolArray, tie_rule: int, ranges: Order) -
 
 @kernel
 def _mean_ratio(order: Order, tied: BoolArray, tie_rule: int, ranges: Order, harmonic: Floats) -> float:
-    """Mean over items of min/max of the rank written in `ranges` and the rank in `order`.
+    """Mean over items of min/max of the rank in `ranges` and the rank in `order`.
 
-    The relevance is read in order and the ranks by score are looked up, because the relevance has the long runs of
-    equal items: reading those in one go leaves the processor no branch to guess.
+    The relevance is read in order and the ranks by score are looked up, because the relevance has long runs of equal
+    items: read in one go, they need no branch that the processor could guess wrong.
     """
     n = order.shape[0]
     total = 0.0
@@ -213,7 +213,7 @@ def _mean_ratio(order: Order, tied: BoolArray, tie_rule: int, ranges: Order, har
 
 @kernel
 def _ratio(mine: int, other: int) -> float:
-    """min/max of two ranks, both doubled so that mean ranks are whole numbers."""
+    """min/max of two ranks, both doubled, so that mean ranks are whole numbers."""
     # as floats, because min and max of integers become branches, which are guessed wrong half the time
     x, y = float(mine), float(other)
     return (x if x < y else y) / (y if x < y else x)

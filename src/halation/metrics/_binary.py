@@ -1,6 +1,6 @@
 """Metrics of yes-or-no relevance: best rank, hit rate (the papers' R@K), precision, recall and their averages.
 
-Each comes twice: from scores, and (with `_of`) from the ranks of the relevant items, so that one sort serves them all.
+Each has two forms: from scores, and (`…_of`) from the ranks of the relevant items, so that one sort serves them all.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def hit_at(scores: Array, relevant: Array, k: int) -> Floats:
 def median_rank(scores: Array, relevant: Array) -> float:
     """Median over all queries of the rank of the best relevant item, rounded down (the papers' MedR).
 
-    Unlike the other metrics it is one number for all queries together, because a single query has no median.
+    Unlike the other metrics it is one number for all queries, because a single query has no median.
 
     scores (q, n), bigger = closer; relevant (q, n) bool.
 
@@ -85,7 +85,7 @@ def precision_at(scores: Array, relevant: Array, k: int) -> Floats:
 def recall_at(scores: Array, relevant: Array, k: int) -> Floats:
     """Share of the relevant items that are among the k best.
 
-    This is recall in the sense of information retrieval; what image-text papers print as R@k is `hit_at`.
+    This is recall as in information retrieval. The R@k of image-text papers is `hit_at`.
 
     scores (q, n), bigger = closer; relevant (q, n) bool. Returns (q,) in 0…1. Relevant items go last among equals.
 
@@ -97,7 +97,7 @@ def recall_at(scores: Array, relevant: Array, k: int) -> Floats:
 
 
 def r_precision(scores: Array, relevant: Array) -> Floats:
-    """Precision among the R best, R the number of relevant items (there precision and recall are equal).
+    """Precision among the R best, where R is the number of relevant items (precision and recall are equal there).
 
     scores (q, n), bigger = closer; relevant (q, n) bool. Returns (q,) in 0…1. Relevant items go last among equals.
 
@@ -121,12 +121,12 @@ def average_precision(scores: Array, relevant: Array) -> Floats:
 
 
 def map_at_r(scores: Array, relevant: Array) -> Floats:
-    """Average precision over the R best, R the number of relevant items (Musgrave et al., ECCV 2020).
+    """Average precision over the R best, where R is the number of relevant items (Musgrave et al., ECCV 2020).
 
         mAP@R = 1/R Σ_{r ≤ R} precision@r · [the item at rank r is relevant]
 
-    Stricter than R-Precision: the order within the top R counts. One value per query, (q,) in 0…1; the m of the name
-    is the mean that a report takes over queries.
+    It is stricter than R-Precision: the order within the top R counts. Returns (q,) in 0…1; the m in the name is the
+    mean that a report takes over queries.
 
     scores (q, n), bigger = closer; relevant (q, n) bool. Relevant items go last among equals.
 

@@ -1,4 +1,4 @@
-"""A matrix, some rows at a time: memory stays bounded, also where the rows are columns of a big matrix."""
+"""Read a matrix some rows at a time, so that memory stays bounded, also for a transposed view."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from halation._parallel import kernel
 
 __all__ = ["contiguous", "row_blocks", "task_rows"]
 
-_CELLS = 1 << 22  # of a block: 16 MB of float32
-_TASK_CELLS = 1 << 17  # of a thread's task: buffers of half a megabyte stay in the cache, and malloc keeps them
+_CELLS = 1 << 22  # per block: 16 MB of float32
+_TASK_CELLS = 1 << 17  # per task of a thread: buffers of half a megabyte stay in the cache, and malloc keeps them
 _ACROSS, _ALONG = 16, 64  # a tile of the transpose: few enough rows for the first-level cache
 
 
 def row_blocks(rows: int, n: int) -> Iterator[slice]:
-    """Slices that cover 0..rows, each some four million cells of rows of n."""
+    """Slices that cover 0..rows, each of about four million cells."""
     step = max(1, _CELLS // n)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
 def task_rows(n: int) -> int:
-    """How many rows of n one thread takes at a time; not so few that a transposed view is read in crumbs."""
+    """The number of rows of n cells per task: at least 8, because narrow strips of a transposed view read slowly."""
     return min(max(8, _TASK_CELLS // n), 256)
 
 
 def contiguous(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """`rows` with each row side by side in memory: itself if it is so already.
+    """The rows, contiguous in memory; a copy only if they are not.
 
-    A block of a transposed view goes tile by tile, several times faster than NumPy's element by element.
+    A block of a transposed view is copied tile by tile, several times faster than NumPy does it.
     """
     if rows.flags.c_contiguous or rows.strides[0] != rows.itemsize:
         return np.ascontiguousarray(rows)

@@ -40,7 +40,7 @@ def ndcg_at(scores: Array, gains: Array, k: int, gain: str = "linear") -> Floats
 
 
 def ndcg_at_of(ranking: Ranking, gains: FloatArray, k: int, gain: str = "linear", first_row: int = 0) -> Floats:
-    """`ndcg_at` of a block that is ranked already; errors count rows from `first_row`."""
+    """`ndcg_at` of a ranked block; errors count rows from `first_row`."""
     gained = _top_gains(ranking, gains, k)  # (q, k)
     best = np.take_along_axis(gains, rank(gains).order[:, :k], axis=1).astype(np.float64)
     if gain == "exponential":

@@ -1,4 +1,4 @@
-"""Plausible-Match R-Precision: what shows nearly the same classes counts as a match (Chun et al., CVPR 2021)."""
+"""Plausible-Match R-Precision: items that show nearly the same classes match (Chun et al., CVPR 2021)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Codes = npt.NDArray[np.float32]
 def pmrp(
     scores: Array, query_codes: Array, item_codes: Array, zeta: int | Sequence[int] = (0, 1, 2)
 ) -> npt.NDArray[np.float64]:
-    """Plausible-Match R-Precision: R-Precision where items match if their classes differ in ζ at most.
+    """Plausible-Match R-Precision: R-Precision where items match if they differ in at most ζ classes.
 
         match_ζ(q, i) ⇔ Σ_c |code_q[c] − code_i[c]| ≤ ζ,    PMRP_q = mean over ζ of R-Precision_q(match_ζ)
 
-    Every image carries a code of the classes it shows; a caption inherits its image's. The default, the mean over
-    ζ = 0, 1, 2, is PCME's protocol; a single ζ is eccv-caption's: the two are not comparable. The query's own image
-    counts as a match. Images without annotations should leave queries and gallery first.
+    Every image has a code of the classes it shows; a caption has the code of its image. The default, the mean over
+    ζ = 0, 1, 2, is PCME's protocol; a single ζ is eccv-caption's. The two are not comparable. The query's own image
+    counts as a match. Leave images without annotations out of queries and gallery first.
 
     scores (q, n), bigger = closer, of every item (a ranking cut off at the top would inflate PMRP); query_codes (q, d)
-    and item_codes (n, d) of 0 and 1. Returns (q,) in 0…1. Matches go last among equal scores. How many matches a query
-    has: `plausible_matches(query_codes, item_codes, zeta).sum(axis=1)`.
+    and item_codes (n, d) of 0 and 1. Returns (q,) in 0…1. Matches go last among equal scores. The number of matches per
+    query is `plausible_matches(query_codes, item_codes, zeta).sum(axis=1)`.
 
     >>> pmrp([[0.9, 0.5, 0.1]], [[1, 0]], [[0, 1], [1, 0], [1, 1]], zeta=1)
     array([0.5])
@@ -56,14 +56,14 @@ def pmrp(
 def pmrp_of(
     ranking: Ranking, query_codes: Codes, item_codes: Codes, zetas: Sequence[int], first_row: int = 0
 ) -> npt.NDArray[np.float64]:
-    """`pmrp` of a block that is ranked already; codes from `as_codes`, errors count rows from `first_row`."""
+    """`pmrp` of a ranked block; codes from `as_codes`, errors count rows from `first_row`."""
     distances = hamming(query_codes, item_codes)
     by_zeta = [r_precision_of(relevant_ranks(ranking, distances <= zeta, first_row)) for zeta in zetas]
     return np.asarray(np.mean(by_zeta, axis=0))
 
 
 def plausible_matches(query_codes: Array, item_codes: Array, zeta: int = 0) -> BoolArray:
-    """Which items count as matches of which queries: classes that differ in ζ at most.
+    """Whether an item matches a query: they differ in at most ζ classes.
 
     query_codes (q, d) and item_codes (n, d) of 0 and 1. Returns (q, n) bool.
 
@@ -79,7 +79,7 @@ def plausible_matches(query_codes: Array, item_codes: Array, zeta: int = 0) -> B
 
 
 def hamming(query_codes: Codes, item_codes: Codes) -> Codes:
-    """In how many classes query and item differ, (q, n); codes (q, d) and (n, d) from `as_codes`."""
+    """The number of classes in which query and item differ, (q, n); codes (q, d) and (n, d) from `as_codes`."""
     if query_codes.shape[1] != item_codes.shape[1]:
         raise InputError(
             f"query codes have {query_codes.shape[1]} classes and item codes {item_codes.shape[1]}; "

@@ -1,4 +1,4 @@
-"""The ratio of two ranks, which ASP averages; where ties leave ranks open, its expected value in constant time.
+"""The ratio of two ranks, which ASP averages; with ties, its expected value in constant time.
 
 If one rank r is uniform on a..b and the other, s, is independent of it and uniform on c..d, then
 
@@ -36,8 +36,8 @@ _SHORT = 32
 def rank_ratio(ranks: Array, other: Array) -> Floats:
     """The smaller of two ranks over the bigger, item by item: the terms whose mean is ASP.
 
-    ranks and other: (m,) whole numbers from 1, or (m, 2), the first and the last rank that ties leave open to an item;
-    then the value is the mean over independent, uniformly random orders. Returns (m,) in 0…1.
+    ranks and other: (m,) whole numbers from 1; or (m, 2), the first and the last rank that an item can have among its
+    ties. Then the value is the mean over independent, uniformly random orders. Returns (m,) in 0…1.
 
     >>> rank_ratio([1, 2], [1, 4])
     array([1. , 0.5])
@@ -68,7 +68,7 @@ def harmonic_numbers(n: int) -> Floats:
     high, low = 0.0, 0.0
     for k in range(1, n + 1):
         term = 1.0 / k
-        # what the division dropped: 1 − term·k, exact because term is split so that both products are
+        # the remainder of the division, 1 − term·k: exact, because term is split so that both products are
         upper = np.float64(np.float32(term))
         rest = (1.0 - upper * k - (term - upper) * k) / k
         total = high + term  # high ≥ term from k = 2 on, so the rounding error is exactly:
@@ -93,7 +93,7 @@ def _integers(first: int, last: int) -> float:
 
 @kernel
 def own_square(first: int, last: int, harmonic: Floats) -> float:
-    """Σ min(r, s)/max(r, s) over both in first..last: what a run of equal items makes with itself."""
+    """Σ min(r, s)/max(r, s) over r and s in first..last: the sum of a run of equal items with itself."""
     length = last - first + 1
     if length <= _SHORT:
         short = 0.0

@@ -1,4 +1,4 @@
-"""The ranking of a block of queries, with its ties: sorted once, read by every metric."""
+"""`Ranking`: a block of queries sorted once, with ties, for every metric to read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ranking:
         return self if kept.all() else Ranking(self.order[kept], self.tied[kept])
 
     def of_items(self, kept: BoolArray) -> Ranking:
-        """The same rankings of the kept items (n,) only, renumbered; nothing is sorted again.
+        """The rankings of the kept items (n,) only, renumbered; nothing is sorted again.
 
         >>> rank(np.array([[0.1, 0.7, 0.1, 0.9]])).of_items(np.array([True, False, True, True])).order
         array([[2, 0, 1]], dtype=int32)
@@ -76,7 +76,7 @@ def rank(scores: FloatArray) -> Ranking:
 
 
 def rank_rows(scores: FloatArray) -> Ranking:
-    """`rank` on the calling thread: for a few rows inside work that has its own threads."""
+    """`rank` on the calling thread, for work that has its own threads."""
     ranking = Ranking(np.empty(scores.shape, np.int32), np.empty(scores.shape, np.bool_))
     _rank(contiguous(scores), ranking.order, ranking.tied)
     return ranking
@@ -95,7 +95,7 @@ def _of_items(
     order_left: npt.NDArray[np.int32], tied_left: BoolArray,
 ) -> None:  # fmt: skip
     for row in range(order.shape[0]):
-        left, equal = 0, False  # equal: to the last item that was kept, through all that were not
+        left, equal = 0, False  # equal: the item ties with the last kept one
         for position in range(order.shape[1]):
             equal = equal and tied[row, position]
             item = order[row, position]

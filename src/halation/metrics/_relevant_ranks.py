@@ -1,4 +1,4 @@
-"""The ranks of the relevant items: all that a metric of yes-or-no relevance needs to know of a ranking."""
+"""`RelevantRanks`: the ranks of the relevant items, which metrics of yes-or-no relevance read."""
 
 from __future__ import annotations
 
@@ -40,24 +40,21 @@ class RelevantRanks:
 
     @property
     def counts(self) -> Integers:
-        """How many items are relevant to each query, (q,)."""
+        """The number of relevant items of each query, (q,)."""
         return np.diff(self.starts)
 
     @property
     def ordinals(self) -> Integers:
-        """1, 2, … within each query: how many relevant items are at this rank or above it, (total,)."""
+        """1, 2, … within each query: the number of relevant items at this rank or better, (total,)."""
         return np.arange(1, len(self.ranks) + 1) - np.repeat(self.starts[:-1], self.counts)
 
     def within(self, limit: int | Integers) -> Integers:
-        """How many relevant items rank at `limit` (one, or one per query) or better, (q,)."""
+        """The number of relevant items at rank `limit` (one, or one per query) or better, (q,)."""
         limits = np.repeat(np.broadcast_to(np.asarray(limit), len(self)), self.counts)
         return np.add.reduceat((self.ranks <= limits).astype(np.int64), self.starts[:-1])
 
     def with_missing(self, missing: IntArray) -> RelevantRanks:
-        """These ranks, and for each query `missing` (q,) more relevant items that are not in the gallery.
-
-        They rank after everything else: n + 1, n + 2, …
-        """
+        """These ranks and those of `missing` (q,) relevant items that are not in the gallery: n + 1, n + 2, …"""
         if not missing.any():
             return self
         per_row = np.split(self.ranks, self.starts[1:-1])
@@ -108,7 +105,7 @@ def relevant_ranks(ranking: Ranking, relevant: BoolArray, first_row: int = 0) ->
 def per_query(
     scores: Array, relevant: Array, read: Callable[[RelevantRanks], npt.NDArray[Value]]
 ) -> npt.NDArray[Value]:
-    """A metric of every query, some rows at a time; `read` takes it from the block's relevant ranks."""
+    """The metric `read` of every query, computed from the relevant ranks of a block of rows at a time."""
     scores = as_scores(scores)
     relevant = as_relevant(relevant, scores.shape)
     return np.concatenate(
@@ -117,7 +114,7 @@ def per_query(
 
 
 def cutoff(k: int) -> int:
-    """A whole number of ranks, 1 or more."""
+    """k as an int; an InputError unless it is a whole number of 1 or more."""
     try:
         ranks = operator.index(k)
     except TypeError:

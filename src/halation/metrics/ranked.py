@@ -1,13 +1,13 @@
-"""The same metrics of scores that are sorted already: sort a block of queries once, then read every metric from it.
+"""The same metrics for rankings: sort a block of queries once, then take every metric from it.
 
     ranking = ranked.rank(scores)                            # the one sort
-    positives = ranked.relevant_ranks(ranking, relevant)     # where the relevant items are
+    positives = ranked.relevant_ranks(ranking, relevant)     # the ranks of the relevant items
     ranked.hit_at(positives, 1), ranked.r_precision(positives), ranked.ndcg_at(ranking, gains, 10)
     ranked.asp(ranking, ranked.rank(relevance))
 
-Names are those of `halation.metrics`. Metrics of yes-or-no relevance take `RelevantRanks`, the others a `Ranking`.
-Inputs are not checked here: scores are finite float32 or float64 (q, n), relevant is bool (q, n), both NumPy arrays.
-For a big matrix, `row_blocks(rows, n)` gives slices of rows that keep memory bounded.
+The names are those of `halation.metrics`. Metrics of yes-or-no relevance take `RelevantRanks`, the others a `Ranking`.
+Inputs are not checked: scores must be finite float32 or float64 (q, n), relevant bool (q, n), both NumPy arrays.
+`row_blocks(rows, n)` cuts a big matrix into slices of rows that keep memory bounded.
 """
 
 from __future__ import annotations

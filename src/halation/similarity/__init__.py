@@ -1,4 +1,4 @@
-"""`Gaussian`, the embedding of every item, and how close two Gaussians are.
+"""`Gaussian`, the embedding of every item, and similarities between Gaussians.
 
 Every similarity is called as `similarity(a, b)` with `Gaussian`s or plain arrays (points) and returns (n_a, n_b)
 scores, bigger = closer. Losses, evaluation and search share them. An `IndexedSimilarity` also gives the points that an
@@ -12,11 +12,11 @@ ordinary L2 index stores (`points`) and is searched with (`query_points`).
 | csd | −(‖μ₁ − μ₂‖² + Σσ₁² + Σσ₂²) | yes |
 | wasserstein2 | −(‖μ₁ − μ₂‖² + ‖σ₁ − σ₂‖²) | yes |
 | match_probability | mean over sample pairs of s(b − a·d) | |
-| match_log_likelihood | its logarithm for matches, that of 1 − p for others | |
+| match_log_likelihood | ln p for matches, ln(1 − p) for others, p the match probability | |
 | sample_min, sample_mean, sample_max | −min, −mean, −max of the sample distances | |
 | expected_likelihood | −½ Σ (d²/(v₁+v₂) + ln(v₁+v₂)) | |
 | kl, reverse_kl, jeffreys, bhattacharyya | minus that divergence | |
-| keyed_noise | noise for samples that is the same however a batch is spread over processes | |
+| keyed_noise | noise for samples that does not depend on how a batch is spread over processes | |
 | gather | one batch from the parts of all processes, with gradients | |
 """
 

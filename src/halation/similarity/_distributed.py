@@ -29,10 +29,10 @@ def gather(part: Gaussian, group: dist.ProcessGroup | None = None) -> Gaussian: 
 def gather(part: Tensor | Gaussian, group: dist.ProcessGroup | None = None) -> Tensor | Gaussian:
     """The parts of all processes, concatenated in the order of their ranks: (n_global, …) on every process.
 
-    part (n, …), a tensor or a `Gaussian`; n may differ between processes, the other axes and the type may not (all
-    processes then get an error that names what each holds). The backward pass sums what all processes send to a part,
-    so a mean over processes, as DistributedDataParallel takes, gives the gradient of one process with the whole batch.
-    Without torch.distributed it returns the part itself.
+    part (n, …), a tensor or a `Gaussian`. n may differ between processes; the other axes and the type may not, or every
+    process gets an error that names the part of each. The backward pass sums the gradients that all processes send to a
+    part. So the mean over processes, which DistributedDataParallel takes, is the gradient of one process with the whole
+    batch. Without torch.distributed, `gather` returns the part itself.
 
     >>> gather(torch.ones(2, 3)).shape
     torch.Size([2, 3])

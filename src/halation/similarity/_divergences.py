@@ -1,4 +1,4 @@
-"""Similarities between densities: undefined at zero variance, so points are refused by name."""
+"""Similarities between densities. They are undefined at zero variance, so points are refused."""
 
 from __future__ import annotations
 
@@ -77,22 +77,22 @@ def bhattacharyya(a: Gaussian | Array, b: Gaussian | Array) -> Tensor:
     assert a.log_var is not None
     assert b.log_var is not None
     var_a, var_b = a.var, b.var
-    own_a, own_b = 0.25 * a.log_var.sum(dim=1), 0.25 * b.log_var.sum(dim=1)  # (n_a,), (n_b,)
+    from_a, from_b = 0.25 * a.log_var.sum(dim=1), 0.25 * b.log_var.sum(dim=1)  # (n_a,), (n_b,)
 
     def part(rows: slice, columns: slice) -> Tensor:
         middle = 0.5 * (var_a[rows, None] + var_b[columns])  # (rows, columns, d)
         difference = a.mean[rows, None] - b.mean[columns]
         shared = (0.125 * difference.square() / middle + 0.5 * middle.log()).sum(dim=2)
-        return own_a[rows, None] + own_b[columns] - shared
+        return from_a[rows, None] + from_b[columns] - shared
 
     return by_tiles(len(a), len(b), a.dim, part)
 
 
 def _kl(a: Gaussian, b: Gaussian) -> Tensor:
-    """KL(a ‖ b) of every pair as one product of width 2d: (n_a, n_b)."""
+    """KL(a ‖ b) of every pair by one product of width 2d: (n_a, n_b)."""
     assert a.log_var is not None
     assert b.log_var is not None
-    centre = b.mean.detach().mean(dim=0)  # a common offset cancels, and would cost the difference digits
+    centre = b.mean.detach().mean(dim=0)  # a common offset cancels, but would cost digits
     mean_a, mean_b = a.mean - centre, b.mean - centre
     precision = (-b.log_var).exp()  # (n_b, d)
     left = torch.cat([a.var + mean_a.square(), mean_a], dim=1)  # (n_a, 2d)

@@ -1,4 +1,4 @@
-"""A batch of diagonal Gaussians N(μ, diag σ²): what every encoder returns and every similarity takes."""
+"""`Gaussian`: a batch of diagonal Gaussians N(μ, diag σ²), the embeddings that encoders return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Gaussian:
     """n Gaussians in d dimensions, N(mean, diag exp(log_var)).
 
     mean (n, d); log_var (n, d), always the logarithm of the *variance*, or None for points (zero variance).
-    Plain arrays become tensors. Nothing is copied: gradients flow to whatever produced the tensors.
+    Plain arrays become tensors. Tensors are not copied, so gradients flow to the network that made them.
 
     >>> clouds = Gaussian(torch.zeros(3, 2), torch.log(torch.tensor([[1.0, 4.0]])).expand(3, 2))
     >>> clouds
@@ -67,7 +67,7 @@ class Gaussian:
 
     @classmethod
     def of(cls, values: Gaussian | Array) -> Gaussian:
-        """A Gaussian as it is; an array or tensor (n, d) as points.
+        """The values as a Gaussian: an array or tensor (n, d) becomes points.
 
         >>> Gaussian.of([[0.0, 1.0]])
         Gaussian(n=1, d=2, points)
@@ -76,7 +76,7 @@ class Gaussian:
 
     @classmethod
     def cat(cls, parts: Sequence[Gaussian]) -> Gaussian:
-        """The Gaussians concatenated; all of them points, or none."""
+        """The Gaussians concatenated; either all are points, or none is."""
         if not parts:
             raise InputError("Gaussian.cat needs at least one Gaussian")
         widths = sorted({part.dim for part in parts})
@@ -108,16 +108,16 @@ class Gaussian:
         return torch.zeros_like(self.mean) if self.log_var is None else (0.5 * self.log_var).exp()
 
     def uncertainty(self) -> Tensor:
-        """Geometric mean of σ, exp(½ mean_d log σ²), one number per item (n,): orders as the covariance's determinant.
+        """Geometric mean of σ, exp(½ mean_d log σ²), per item (n,): it orders as the covariance's determinant does.
 
-        Chun et al., CVPR 2021. Points are certain: 0.
+        Chun et al., CVPR 2021. Points have 0.
         """
         if self.log_var is None:
             return self.mean.new_zeros(len(self))
         return (0.5 * self.log_var.mean(dim=1)).exp()
 
     def sample(self, k: int, generator: torch.Generator) -> Tensor:
-        """k draws of every item, μ + σ ε, differentiable in mean and log_var: (n, k, d)."""
+        """k samples of every item, μ + σ ε, differentiable in mean and log_var: (n, k, d)."""
         if k < 1:
             raise InputError(f"k must be at least 1 to draw samples, not {k}")
         shape = (len(self), k, self.dim)
@@ -127,13 +127,13 @@ class Gaussian:
         return self.sample_from(noise.to(self.mean.device))
 
     def sample_from(self, noise: Tensor) -> Tensor:
-        """Draws from standard normal noise of your own, μ + σ · noise: (n, k, d)."""
+        """Samples from your own standard normal noise, μ + σ · noise: (n, k, d)."""
         if noise.ndim != 3 or noise.shape[::2] != self.mean.shape:
             raise InputError(f"noise must be ({len(self)}, k, {self.dim}), not {tuple(noise.shape)}")
         return self.mean[:, None] + self.std[:, None] * noise
 
     def to(self, *args: Any, **kwargs: Any) -> Gaussian:
-        """The same on another device or in another dtype, as `Tensor.to`."""
+        """A copy on another device or in another dtype, as `Tensor.to`."""
         return Gaussian(
             self.mean.to(*args, **kwargs), None if self.log_var is None else self.log_var.to(*args, **kwargs)
         )
@@ -152,7 +152,7 @@ class Gaussian:
         """The Gaussians that `save` wrote; loading executes nothing."""
         tensors = load_tensors(path)
         if not {"mean"} <= tensors.keys() <= {"mean", "log_var"}:
-            raise InputError(f"holds {sorted(tensors)}; a Gaussian is `mean` and, unless points, `log_var`", path=path)
+            raise InputError(f"holds {sorted(tensors)}; a Gaussian has `mean` and, unless points, `log_var`", path=path)
         return cls(tensors["mean"], tensors.get("log_var"))
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Helpers of the similarities: two sides of one type, and squared distances by one matrix product."""
+"""Helpers of the similarities: two sides in one type, squared distances by one matrix product."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gram_factors(
     written once.
     """
     with torch.autocast(x.device.type, enabled=False):
-        centre = y.detach().mean(dim=0)  # distances do not change, but a common offset would cost them digits
+        centre = y.detach().mean(dim=0)  # distances do not change, but a common offset would cost digits
         x, y = x - centre, y - centre
         from_x = torch.linalg.vecdot(x, x) if plus_x is None else torch.linalg.vecdot(x, x) + plus_x  # (n,)
         from_y = torch.linalg.vecdot(y, y) if plus_y is None else torch.linalg.vecdot(y, y) + plus_y  # (m,)
@@ -47,6 +47,6 @@ def gram_factors(
 
 
 def in_place(x: Tensor, *others: float | Tensor) -> Tensor | None:
-    """The `out=` of an operation on x and others that may overwrite x: x itself, or None where autograd keeps it."""
+    """The `out=` of an operation on x and others: x itself if it may be overwritten, None if autograd needs it."""
     kept = torch.is_grad_enabled() and any(isinstance(y, Tensor) and y.requires_grad for y in (x, *others))
     return None if kept else x

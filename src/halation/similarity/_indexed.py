@@ -1,4 +1,4 @@
-"""The similarities that an ordinary vector index serves (cosine, L2, CSD, Wasserstein-2), with their points."""
+"""The similarities that an ordinary vector index can search (cosine, L2, CSD, Wasserstein-2), with their points."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Similarity(Protocol):
 
 
 class IndexedSimilarity:
-    """A similarity whose ranking is exactly that by L2 distance between `query_points(queries)` and `points(gallery)`.
+    """A similarity that ranks exactly as the L2 distance between `query_points(queries)` and `points(gallery)`.
 
-    So a vector index serves it without further approximation, and approximate indexes keep their recall (the
+    So a vector index can search by it without further approximation, and approximate indexes keep their recall (the
     inner-product form of the same ranking loses half of it).
 
     >>> import torch
@@ -75,16 +75,16 @@ class IndexedSimilarity:
         return self._queries(Gaussian.of(queries))
 
     def query_offset(self, queries: Items) -> Tensor | None:
-        """The part of each query's scores that its point leaves out, (q,); None: nothing."""
+        """The part of each query's scores that its point lacks, (q,); None: there is none."""
         return None if self._query_offset is None else self._query_offset(Gaussian.of(queries))
 
     def from_squared(self, queries: Items, squared: Tensor) -> Tensor:
-        """The scores that squared distances (q, k) between the points of q queries and any k items stand for."""
+        """The scores (q, k) from the squared distances between the points of q queries and any k items."""
         scores, offset = squared / -self.squared_per_score, self.query_offset(queries)
         return scores if offset is None else scores + offset.to(scores)[:, None]
 
     def __reduce__(self) -> str:
-        """Copy and pickle by name, as functions do."""
+        """Copy and pickle by name, as for functions."""
         name: str = self._scores.__qualname__
         return name
 
@@ -98,7 +98,7 @@ def _indexed(
     query_offset: ToPoints | None = None,
     squared_per_score: float = 1.0,
 ) -> Callable[[Callable[[Items, Items], Tensor]], IndexedSimilarity]:
-    """A decorator that gives a similarity its points; those of queries are like the gallery's unless given."""
+    """A decorator that gives a similarity its points. Without `queries`, query points are made as the gallery's are."""
     return lambda scores: IndexedSimilarity(scores, gallery, queries or gallery, query_offset, squared_per_score)
 
 

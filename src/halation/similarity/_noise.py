@@ -1,4 +1,4 @@
-"""Standard normal noise that depends on the number of a sample only, not on its process or batch."""
+"""Standard normal noise that depends only on the number of a sample, not on its process or batch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def keyed_noise(
 ) -> Tensor:
     """N(0, 1) numbers (n, k, d); row i is a function of (seed, step, keys[i]) and nothing else.
 
-    keys (n,): the global number of each sample in the dataset. Drawn by `gaussian.sample_from(keyed_noise(…))`, samples
-    are the same however the batch is spread over processes. Give images and captions different seeds, such as
+    keys (n,): the global number of each sample in the dataset. Samples drawn by `gaussian.sample_from(keyed_noise(…))`
+    do not depend on how the batch is spread over processes. Give images and captions different seeds, such as
     `2 * seed` and `2 * seed + 1` (as halation's training does): with one seed, image 5 and caption 5 would draw the
-    same noise, and their distance would be too small. Counter-based: splitmix64 of the position, then Box and Muller's
-    transform, on whatever device the keys are.
+    same noise, and their distance would be too small. The generator is counter-based: splitmix64 of the position, then
+    the Box–Muller transform, on the device of the keys.
 
     >>> both = keyed_noise(torch.tensor([5, 9]), k=7, d=4, seed=1)
     >>> torch.equal(keyed_noise(torch.tensor([9]), k=7, d=4, seed=1)[0], both[1])
@@ -47,7 +47,7 @@ _GOLDEN, _FIRST, _SECOND = (_signed(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1
 
 
 def _mix(x: Tensor) -> Tensor:
-    """splitmix64 on int64: products wrap as they should; >> would copy the sign bit, so that is masked away."""
+    """splitmix64 on int64. Products wrap as they should; >> copies the sign bit, so its copies are masked away."""
     x = x + _GOLDEN
     x = (x ^ ((x >> 30) & ((1 << 34) - 1))) * _FIRST
     x = (x ^ ((x >> 27) & ((1 << 37) - 1))) * _SECOND

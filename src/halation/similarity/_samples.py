@@ -1,4 +1,4 @@
-"""Similarities by Monte Carlo: J samples of each side, the J² distances of a pair, one number from them."""
+"""Similarities by Monte Carlo: one number from the J² distances between J samples of each item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["match_log_likelihood", "match_probability", "sample_max", "sample_me
 
 Items = Gaussian | Array
 Reduce = Callable[[Tensor, slice, slice], Tensor]
-EPSILON = 1e-6  # under the root of a distance, as PCME has it: the gradient of two equal samples stays finite
+EPSILON = 1e-6  # under the root of a distance, as in PCME: the gradient of two equal samples stays finite
 
 
 def match_probability(
@@ -32,7 +32,7 @@ def match_probability(
     generator: torch.Generator | None = None,
     variant: Variant = "paper",
 ) -> Tensor:
-    """Probability that two items match, the mean over J² sample pairs of σ(shift − scale·d): (n_a, n_b).
+    """The probability that two items match, the mean over J² sample pairs of σ(shift − scale·d): (n_a, n_b).
 
     d = √(‖z_a − z_b‖² + 1e-6). Chun et al., CVPR 2021 (PCME). `variant="released"` doubles the logit, as
     the authors' code does. Each side is a `Gaussian`, from which `samples` samples are drawn with `generator`, or
@@ -66,7 +66,7 @@ def match_log_likelihood(
     generator: torch.Generator | None = None,
     variant: Variant = "paper",
 ) -> Tensor:
-    """ln p where `matches` is True and ln(1 − p) where it is False, p the `match_probability`: (n_a, n_b).
+    """ln p where `matches` is True and ln(1 − p) where it is False; p is the `match_probability`: (n_a, n_b).
 
     Computed by logsumexp over the J² logits, so it stays finite where p rounds to 0 or 1.
 
@@ -98,7 +98,7 @@ def sample_min(a: Items, b: Items, *, samples: int = 7, generator: torch.Generat
     >>> sample_min([[0.0]], torch.tensor([[[3.0], [5.0]]])).round(decimals=3)
     tensor([[-3.]])
     """
-    return _extreme(a, b, samples, generator, lambda d: -d.amin(dim=(0, 2)))
+    return _reduced(a, b, samples, generator, lambda d: -d.amin(dim=(0, 2)))
 
 
 def sample_mean(a: Items, b: Items, *, samples: int = 7, generator: torch.Generator | None = None) -> Tensor:
@@ -107,7 +107,7 @@ def sample_mean(a: Items, b: Items, *, samples: int = 7, generator: torch.Genera
     >>> sample_mean([[0.0]], torch.tensor([[[3.0], [5.0]]])).round(decimals=3)
     tensor([[-4.]])
     """
-    return _extreme(a, b, samples, generator, lambda d: -d.mean(dim=(0, 2)))
+    return _reduced(a, b, samples, generator, lambda d: -d.mean(dim=(0, 2)))
 
 
 def sample_max(a: Items, b: Items, *, samples: int = 7, generator: torch.Generator | None = None) -> Tensor:
@@ -116,10 +116,10 @@ def sample_max(a: Items, b: Items, *, samples: int = 7, generator: torch.Generat
     >>> sample_max([[0.0]], torch.tensor([[[3.0], [5.0]]])).round(decimals=3)
     tensor([[-5.]])
     """
-    return _extreme(a, b, samples, generator, lambda d: -d.amax(dim=(0, 2)))
+    return _reduced(a, b, samples, generator, lambda d: -d.amax(dim=(0, 2)))
 
 
-def _extreme(
+def _reduced(
     a: Items, b: Items, samples: int, generator: torch.Generator | None, reduce: Callable[[Tensor], Tensor]
 ) -> Tensor:
     z_a, z_b = _draw(a, b, samples, generator)
@@ -151,7 +151,7 @@ def _draw(a: Items, b: Items, samples: int, generator: torch.Generator | None) -
 
 
 def _samples_of(items: Items, samples: int, generator: torch.Generator | None) -> Tensor:
-    """(n, J, d): a Gaussian is drawn from, three axes are samples already, two are points (J = 1)."""
+    """Samples (n, J, d): drawn from a Gaussian; given as an array with three axes; or points, two axes (J = 1)."""
     if not isinstance(items, Gaussian):
         tensor = as_tensor(items, "samples")
         if tensor.ndim == 3:

@@ -153,7 +153,7 @@ def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwis
     by_default = evaluate(images=clouds[0], captions=clouds[1], truth=truth, metrics=["R@5", "R-P"], resamples=0)
     scores = similarity.csd(*clouds)
     assert results_of(by_default) == results_of(evaluate(scores, truth, ["R@5", "R-P"], resamples=0))
-    told = evaluate(
+    report = evaluate(
         images=clouds[0],
         captions=clouds[1],
         truth=truth,
@@ -161,14 +161,14 @@ def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwis
         metrics=["R@5"],
         resamples=0,
     )
-    assert results_of(told) == results_of(evaluate(similarity.wasserstein2(*clouds), truth, ["R@5"], resamples=0))
+    assert results_of(report) == results_of(evaluate(similarity.wasserstein2(*clouds), truth, ["R@5"], resamples=0))
 
 
 def test_a_relevance_of_ones_own_gets_its_asp(world: World, rng: np.random.Generator) -> None:
     scores, truth = world
     mine = rng.random(scores.shape)
-    own = evaluate(scores, truth, relevance={"mine": mine}, metrics=["ASP(mine)"], resamples=0)
-    assert own.t2i["ASP(mine)"] == pytest.approx(100 * metrics.asp(scores.T, mine.T).mean())
+    report = evaluate(scores, truth, relevance={"mine": mine}, metrics=["ASP(mine)"], resamples=0)
+    assert report.t2i["ASP(mine)"] == pytest.approx(100 * metrics.asp(scores.T, mine.T).mean())
     assert "ASP(mine)" in evaluate(scores, truth, relevance={"mine": mine}, resamples=0).i2t
 
 
@@ -353,9 +353,9 @@ def test_clouds_on_either_side_are_compared_as_clouds(world: World, rng: np.rand
 
 
 def test_a_given_relevance_of_a_known_name_is_described_as_given(world: World, rng: np.random.Generator) -> None:
-    own = evaluate(*world, ["ASP(tfidf)", "ASP(mean)"], relevance={"tfidf": rng.random((60, 300))}, resamples=0)
-    assert "your own" in own.about["relevance"]["tfidf"]
-    assert "tfidf (tokens: words)" in own.about["relevance"]["mean"]
+    report = evaluate(*world, ["ASP(tfidf)", "ASP(mean)"], relevance={"tfidf": rng.random((60, 300))}, resamples=0)
+    assert "your own" in report.about["relevance"]["tfidf"]
+    assert "tfidf (tokens: words)" in report.about["relevance"]["mean"]
 
 
 def test_a_fold_that_cuts_off_every_positive_is_named() -> None:

@@ -65,11 +65,11 @@ def package(coco: Truth, scores: np.ndarray) -> dict[str, Any]:
     images, captions = np.array(coco.image_ids), np.array(coco.caption_ids)
     ranked = [Ranked(images, captions, scores), Ranked(captions, images, scores.T)]
     wanted = ("eccv_r1", "eccv_map_at_r", "eccv_rprecision", "coco_5k_recalls", "cxc_recalls")
-    found = metrics.compute_all_metrics(*ranked, target_metrics=wanted, Ks=(1, 5, 10))
+    measured = metrics.compute_all_metrics(*ranked, target_metrics=wanted, Ks=(1, 5, 10))
     for each in ranked:
         each.__class__ = Lists
     lists = dict(zip(("i2t", "t2i"), ranked, strict=True))
-    return found | {f"coco_1k_r{k}": metrics.coco_1k_recalls(lists, "all", K=k) for k in (1, 5, 10)}
+    return measured | {f"coco_1k_r{k}": metrics.coco_1k_recalls(lists, "all", K=k) for k in (1, 5, 10)}
 
 
 def check(report: halation.Report, expected: dict[str, Any], names: dict[str, str]) -> None:
@@ -106,8 +106,8 @@ def test_eccv_equals_eccv_caption(scores: np.ndarray, coco: Truth, package: dict
 
 
 def test_extended_positives_may_come_from_files_of_ones_own(scores: np.ndarray, coco: Truth, shared_data: Path) -> None:
-    own = read_eccv(coco, shared_data / "coco_eval")
-    from_files, from_package = (evaluate(scores, truth, protocol="eccv", resamples=0) for truth in (own, coco))
+    from_disk = read_eccv(coco, shared_data / "coco_eval")
+    from_files, from_package = (evaluate(scores, truth, protocol="eccv", resamples=0) for truth in (from_disk, coco))
     assert dict(from_files.i2t) == dict(from_package.i2t)
 
 

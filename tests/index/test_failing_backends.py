@@ -46,8 +46,8 @@ def check(index: Index, model: dict[str, Gaussian], seed: int) -> None:
         assert index.search(queries, 3).ids == [[], [], []]
         return
     items = Gaussian.cat([model[name] for name in index.ids])
-    found = index.search(queries, k)
-    np.testing.assert_allclose(found.scores, similarity.csd(queries, items).topk(k, dim=1).values.numpy(), rtol=1e-4)
+    ranking = index.search(queries, k)
+    np.testing.assert_allclose(ranking.scores, similarity.csd(queries, items).topk(k, dim=1).values.numpy(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -73,8 +73,8 @@ def test_a_change_that_failed_half_way_is_as_if_it_had_not_been_tried(seed: int)
         except BackendUnavailable:
             assert backend.failing
             assert sorted(index.ids) == sorted(model)
-            found = index.search(some_clouds(2, step, 4), 5).ids  # answers go on, of items that are there
-            assert all(name in model for row in found for name in row)
+            found_ids = index.search(some_clouds(2, step, 4), 5).ids  # answers go on, of items that are there
+            assert all(name in model for row in found_ids for name in row)
             if draw.random() < 0.5:  # the same again, as the error says
                 backend.failing = False
                 index.remove(chosen) if removing else index.add(chosen, new)

@@ -43,11 +43,11 @@ def test_items_rank_as_the_papers_have_it(name: str, backend: str) -> None:
         ("dual_softmax", dual_softmax(scores, to_bank, temperature)),
     ):
         index = Index(NAMES, items, s, backend, hubness=kind, queries=bank, rerank=60)  # type: ignore[arg-type]
-        found = index.search(queries, 60)
-        np.testing.assert_array_equal(found.rows, wanted.argsort(dim=1, descending=True).numpy())
+        ranking = index.search(queries, 60)
+        np.testing.assert_array_equal(ranking.rows, wanted.argsort(dim=1, descending=True).numpy())
         # what is taken off an item is the same for all queries, and nothing on the whole
-        taken = np.take_along_axis(scores.numpy(), found.rows, axis=1) - found.scores
-        by_item = np.take_along_axis(taken, np.argsort(found.rows, axis=1), axis=1)
+        taken = np.take_along_axis(scores.numpy(), ranking.rows, axis=1) - ranking.scores
+        by_item = np.take_along_axis(taken, np.argsort(ranking.rows, axis=1), axis=1)
         np.testing.assert_allclose(by_item, by_item[:1].repeat(6, axis=0), atol=1e-3)
         assert abs(by_item.mean()) < 1e-3
 
@@ -55,11 +55,11 @@ def test_items_rank_as_the_papers_have_it(name: str, backend: str) -> None:
 def test_probabilities_stay_those_of_the_similaritys_own_scores() -> None:
     items, queries = some_clouds(60, 1), some_clouds(6, 3)
     index = Index(NAMES, items, hubness="csls", queries=some_clouds(80, 2), probability=lambda scores: scores)
-    found = index.search(queries, 20)
-    own = np.take_along_axis(similarity.csd(queries, items).numpy(), found.rows, axis=1)
-    assert found.probabilities is not None
-    np.testing.assert_allclose(found.probabilities, own, atol=1e-4)
-    assert not np.allclose(found.scores, own, atol=1e-2)
+    ranking = index.search(queries, 20)
+    uncorrected = np.take_along_axis(similarity.csd(queries, items).numpy(), ranking.rows, axis=1)
+    assert ranking.probabilities is not None
+    np.testing.assert_allclose(ranking.probabilities, uncorrected, atol=1e-4)
+    assert not np.allclose(ranking.scores, uncorrected, atol=1e-2)
 
 
 @pytest.mark.parametrize("kind", ["csls", "dual_softmax"])
@@ -101,9 +101,9 @@ def test_what_was_taken_off_is_read_without_the_gaussians(monkeypatch: pytest.Mo
     take, read = Table.take, []
 
     def taken(table: Table, positions: np.ndarray, columns: object = None) -> object:
-        found = take(table, positions, columns)  # type: ignore[arg-type]
-        read.extend(found)
-        return found
+        rows = take(table, positions, columns)  # type: ignore[arg-type]
+        read.extend(rows)
+        return rows
 
     monkeypatch.setattr(Table, "take", taken)
     assert np.isfinite(index.search(some_clouds(2, 2), 60).uncorrected).all()

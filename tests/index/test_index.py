@@ -25,9 +25,9 @@ def names(n: int) -> list[str]:
     return [f"item {number}" for number in range(n)]
 
 
-def check_against(scores: torch.Tensor, found: object, k: int) -> None:
+def check_against(scores: torch.Tensor, ranking: object, k: int) -> None:
     """The ranking is the top k of the scores: the same values in the same order, each the item's own."""
-    rows, values = found.rows, found.scores  # type: ignore[attr-defined]
+    rows, values = ranking.rows, ranking.scores  # type: ignore[attr-defined]
     scale = float(scores.abs().max()) + 1
     best = scores.topk(k, dim=1).values.numpy()
     np.testing.assert_allclose(values, best, rtol=0, atol=2e-6 * scale)
@@ -39,11 +39,11 @@ def check_against(scores: torch.Tensor, found: object, k: int) -> None:
 def test_queries_of_csd_are_asked_as_csd_says(points: bool) -> None:
     some = some_clouds(7, seed=3)
     queries = Gaussian.point(some.mean) if points else some
-    asked, own = PointEncoder(similarity.csd, penalty=False).queries(queries)
-    np.testing.assert_array_equal(asked, similarity.csd.query_points(queries).numpy())
+    points, constant = PointEncoder(similarity.csd, penalty=False).queries(queries)
+    np.testing.assert_array_equal(points, similarity.csd.query_points(queries).numpy())
     expected = similarity.csd.query_offset(queries)
     assert expected is not None
-    np.testing.assert_allclose(np.broadcast_to(own, 7), expected.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(np.broadcast_to(constant, 7), expected.numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", INDEXED)
@@ -63,9 +63,9 @@ def test_an_exact_index_ranks_and_scores_as_the_similarity_itself(
     queries = Gaussian(queries.mean + offset, None if points in ("queries", "both") else queries.log_var)
     s = getattr(similarity, name)
     k = min(n, 7)
-    found = Index(names(n), items, s, "exact").search(queries, k)
-    check_against(s(queries.to(torch.float64), items.to(torch.float64)), found, k)
-    assert found.ids == [[f"item {row}" for row in rows] for rows in found.rows.tolist()]
+    ranking = Index(names(n), items, s, "exact").search(queries, k)
+    check_against(s(queries.to(torch.float64), items.to(torch.float64)), ranking, k)
+    assert ranking.ids == [[f"item {row}" for row in rows] for rows in ranking.rows.tolist()]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -76,8 +76,8 @@ def test_a_similarity_without_points_is_exact_when_everything_is_fetched(
 ) -> None:
     items, queries, s = some_clouds(n, seed, dim), some_clouds(4, seed + 1, dim), getattr(similarity, name)
     k = min(n, 5)
-    found = Index(names(n), items, s, "exact").search(queries, k, rerank=n)
-    check_against(s(queries, items), found, k)
+    ranking = Index(names(n), items, s, "exact").search(queries, k, rerank=n)
+    check_against(s(queries, items), ranking, k)
 
 
 @pytest.mark.parametrize("name", ["match_probability", "sample_min", "sample_mean", "sample_max"])
@@ -91,8 +91,8 @@ def test_one_that_draws_samples_gives_the_same_scores_every_time(name: str) -> N
     np.testing.assert_array_equal(together.scores, again.scores)
     for number in range(3):  # a query's scores depend on no other query, and are the similarity's own
         query = queries[number]
-        own = function(query, items, generator=torch.Generator().manual_seed(8))[0]
-        np.testing.assert_allclose(together.scores[number], own.sort(descending=True).values.numpy(), rtol=1e-5)
+        scores = function(query, items, generator=torch.Generator().manual_seed(8))[0]
+        np.testing.assert_allclose(together.scores[number], scores.sort(descending=True).values.numpy(), rtol=1e-5)
         np.testing.assert_array_equal(index.search(query, 30).scores[0], together.scores[number])
 
 
@@ -100,35 +100,35 @@ def test_reranking_more_candidates_finds_what_the_means_alone_miss() -> None:
     items, queries = some_clouds(400, 1), some_clouds(20, 2)
     truth = similarity.kl(queries, items).topk(5, dim=1).indices.numpy()
     index = Index(names(400), items, similarity.kl, "exact")
-    found = [
+    recalls = [
         np.mean([len(set(a) & set(b)) / 5 for a, b in zip(index.search(queries, 5, rerank=r).rows, truth, strict=True)])
         for r in (1, 8, 80)
     ]
-    assert found[0] < found[1] < found[2] == 1
+    assert recalls[0] < recalls[1] < recalls[2] == 1
 
 
 def test_an_empty_index_gives_an_empty_ranking_and_can_be_filled() -> None:
     index = Index([], np.empty((0, 3)), backend="exact", probability=lambda scores: scores)
-    found = index.search([[0.0, 0.0, 0.0]] * 2)
-    assert found.ids == [[], []]
-    assert found.scores.shape == found.rows.shape == (2, 0)
-    assert found.probabilities is not None
-    assert found.probabilities.shape == (2, 0)
+    ranking = index.search([[0.0, 0.0, 0.0]] * 2)
+    assert ranking.ids == [[], []]
+    assert ranking.scores.shape == ranking.rows.shape == (2, 0)
+    assert ranking.probabilities is not None
+    assert ranking.probabilities.shape == (2, 0)
     index.add(["a"], some_clouds(1, 1, 3))  # Gaussians, though the empty array could not say so
     assert index.search([[0.0, 0.0, 0.0]]).ids == [["a"]]
 
 
 @pytest.mark.parametrize("backend", ["exact", "faiss"])
 def test_more_than_there_are_gives_all_there_are(backend: str) -> None:
-    found = Index(names(4), some_clouds(4, 1), backend=backend).search(some_clouds(2, 2), 100)
-    assert found.k == 4
-    assert sorted(found.ids[0]) == names(4)
+    ranking = Index(names(4), some_clouds(4, 1), backend=backend).search(some_clouds(2, 2), 100)
+    assert ranking.k == 4
+    assert sorted(ranking.ids[0]) == names(4)
 
 
 def test_no_queries_give_no_rows() -> None:
-    found = Index(names(4), some_clouds(4, 1)).search(np.empty((0, 6)), 3)
-    assert len(found) == 0
-    assert found.scores.shape == (0, 3)
+    ranking = Index(names(4), some_clouds(4, 1)).search(np.empty((0, 6)), 3)
+    assert len(ranking) == 0
+    assert ranking.scores.shape == (0, 3)
 
 
 @pytest.mark.parametrize("backend", ["exact", "faiss"])
@@ -161,9 +161,9 @@ def test_any_sequence_of_changes_is_as_if_made_anew(backend: str, seed: int) -> 
 
 def test_probabilities_are_those_of_the_scores() -> None:
     index = Index(names(30), some_clouds(30, 1), probability=lambda scores: 1 / (1 + np.exp(-scores)))
-    found = index.search(some_clouds(4, 2), 5)
-    assert found.probabilities is not None
-    np.testing.assert_allclose(found.probabilities, 1 / (1 + np.exp(-found.scores)), rtol=1e-6)
+    ranking = index.search(some_clouds(4, 2), 5)
+    assert ranking.probabilities is not None
+    np.testing.assert_allclose(ranking.probabilities, 1 / (1 + np.exp(-ranking.scores)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("lean", [0.0, 0.6, 1.0])
@@ -181,15 +181,15 @@ def test_a_calibration_reads_each_query_by_itself_and_knows_the_gallery(lean: fl
 
 
 def test_a_function_without_a_signature_gives_probabilities_too() -> None:
-    found = Index(names(30), some_clouds(30, 1), probability=np.exp).search(some_clouds(4, 2), 5)
-    np.testing.assert_allclose(found.probabilities, np.exp(found.scores), rtol=1e-5)
+    ranking = Index(names(30), some_clouds(30, 1), probability=np.exp).search(some_clouds(4, 2), 5)
+    np.testing.assert_allclose(ranking.probabilities, np.exp(ranking.scores), rtol=1e-5)
 
 
 def test_half_precision_and_gradients_are_taken_as_they_come() -> None:
     items = some_clouds(20, 1)
     half = Gaussian(items.mean.half().requires_grad_(), items.log_var.half())  # type: ignore[union-attr]
-    found = Index(names(20), half, backend="exact").search(half[:3], 4)
-    check_against(similarity.csd(half[:3].detach(), half.detach()).double(), found, 4)
+    ranking = Index(names(20), half, backend="exact").search(half[:3], 4)
+    check_against(similarity.csd(half[:3].detach(), half.detach()).double(), ranking, 4)
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
@@ -271,8 +271,8 @@ def test_numbers_that_are_none_are_refused_with_the_items_name() -> None:
 def test_a_zero_vector_has_no_direction_to_index_but_may_be_asked() -> None:
     with pytest.raises(InputError, match="the mean of 'b' is zero"):
         Index(["a", "b"], [[1.0, 0.0], [0.0, 0.0]], similarity.cosine)
-    found = Index(["a", "b"], [[1.0, 0.0], [0.0, 1.0]], similarity.cosine).search([[0.0, 0.0]], 2)
-    np.testing.assert_allclose(found.scores, 0, atol=1e-6)
+    ranking = Index(["a", "b"], [[1.0, 0.0], [0.0, 1.0]], similarity.cosine).search([[0.0, 0.0]], 2)
+    np.testing.assert_allclose(ranking.scores, 0, atol=1e-6)
 
 
 def test_a_backend_of_ones_own_serves() -> None:

@@ -57,8 +57,8 @@ def test_everything_is_as_it_was(backend: str, hubness: str | None, tmp_path: Pa
     for part in ("mean", "log_var"):
         assert torch.equal(getattr(loaded.gaussians(), part), getattr(index.gaussians(), part))
     # the Gaussians are an ordinary file of Gaussians
-    own = Gaussian.load(next(tmp_path.rglob("gaussians.safetensors")))
-    assert torch.equal(own.mean, index.gaussians().mean)
+    stored = Gaussian.load(next(tmp_path.rglob("gaussians.safetensors")))
+    assert torch.equal(stored.mean, index.gaussians().mean)
 
 
 def test_points_and_an_empty_index_are_saved_too(tmp_path: Path) -> None:
@@ -149,13 +149,13 @@ def test_a_closed_index_leaves_no_file_open(backend: str, tmp_path: Path) -> Non
     an_index(backend=backend).save(tmp_path / "index")
     index = Index.load(tmp_path / "index")
     assert len(index.search(QUERIES, 5).ids) == 4
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
         index.close()
         index.close()  # once more does no harm
         del index
         gc.collect()
-    assert [str(warning.message) for warning in said] == []
+    assert [str(warning.message) for warning in caught] == []
 
 
 def test_an_index_may_be_saved_over_itself(tmp_path: Path) -> None:
@@ -269,11 +269,11 @@ def test_killed_at_any_moment_a_save_leaves_the_old_index_or_the_new(tmp_path: P
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(done)
-        found = Index.load(tmp_path)
-        seed = found.meta["seed"]
+        loaded = Index.load(tmp_path)
+        seed = loaded.meta["seed"]
         seen.add(seed)
-        assert len(found) == 300 + seed
-        assert torch.equal(found.gaussians().mean, some_clouds(300 + seed, seed).mean)
+        assert len(loaded) == 300 + seed
+        assert torch.equal(loaded.gaussians().mean, some_clouds(300 + seed, seed).mean)
     assert len(seen) > 1
     indexes[1].save(tmp_path)  # what the killed ones left goes with the next save
     assert len(list(tmp_path.iterdir())) == 2
@@ -285,8 +285,8 @@ def test_reading_while_another_process_writes_always_finds_a_whole_index(tmp_pat
     child = _forked(lambda: [index.save(tmp_path) for _ in range(1000) for index in indexes])
     try:
         for _ in range(40):
-            found = Index.load(tmp_path)
-            assert torch.equal(found.gaussians().mean, some_clouds(len(found), found.meta["seed"]).mean)
+            loaded = Index.load(tmp_path)
+            assert torch.equal(loaded.gaussians().mean, some_clouds(len(loaded), loaded.meta["seed"]).mean)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -31,8 +31,8 @@ def test_a_tuned_index_has_the_recall_it_was_asked_for(given: bool, target: floa
     names = [str(number) for number in range(6000)]
     index = Index(names, items, backend=Faiss(flat_below=5000, recall=target), queries=queries[:400] if given else None)
     truth = Index(names, items, backend="exact").search(queries[400:], 10)
-    found = index.search(queries[400:], 10)
-    recall = float(overlap(found.rows, truth.rows).mean())
+    ranking = index.search(queries[400:], 10)
+    recall = float(overlap(ranking.rows, truth.rows).mean())
     tuning = index.meta["tuning"]
     assert recall >= target
     assert tuning["recall"] >= target
@@ -58,23 +58,23 @@ def test_fewer_probes_than_were_tuned_would_not_do() -> None:
 def test_tuning_finds_the_fewest_that_reach_the_target() -> None:
     """A search whose recall is known: with p probes it finds the first p of ten, so 0.7 needs seven."""
     truth = np.tile(np.arange(10), (200, 1))
-    found = fewest_probes(
+    tuned = fewest_probes(
         lambda points, probes: np.where(np.arange(10) < probes, truth[: len(points)], -2),
         lambda points: truth[: len(points)],
         np.zeros((200, 2), np.float32),
         16,
         0.7,
     )
-    assert found == {"probes": 7, "recall": 0.7, "measured_on": 100}
+    assert tuned == {"probes": 7, "recall": 0.7, "measured_on": 100}
 
 
 def test_a_target_of_everything_looks_everywhere_if_it_must() -> None:
     backend = Faiss(lists=12, recall=1.0)
     points = some_points(600, 1, dim=24)
     backend.add(np.arange(600), points)
-    said = backend.tune(some_points(200, 2, dim=24))
-    assert said["recall"] == 1
-    assert said["probes"] >= 10  # independent normals: the worst case for lists
+    tuned = backend.tune(some_points(200, 2, dim=24))
+    assert tuned["recall"] == 1
+    assert tuned["probes"] >= 10  # independent normals: the worst case for lists
     exact = Exact()
     exact.add(np.arange(600), points)
     queries = some_points(50, 3, dim=24)

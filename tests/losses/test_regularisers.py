@@ -82,12 +82,12 @@ def test_mmd_equals_a_loop_over_pairs() -> None:
 def test_mmd_in_single_precision_is_that_in_double_also_where_points_are_equal_or_nearly() -> None:
     x, y = draw(20, 8).detach(), draw(30, 8, seed=1).detach()
     y[0], y[1] = x[0], x[1] + 1e-5
-    found = {}
+    results = {}
     for dtype in (torch.float32, torch.float64):
         inputs = [points.float().to(dtype).requires_grad_() for points in (x, y)]
         value = mmd(*inputs)
-        found[dtype] = [value.detach().double(), *(g.double() for g in torch.autograd.grad(value, inputs))]
-    for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
+        results[dtype] = [value.detach().double(), *(g.double() for g in torch.autograd.grad(value, inputs))]
+    for single, double in zip(results[torch.float32], results[torch.float64], strict=True):
         torch.testing.assert_close(single, double, rtol=1e-5, atol=1e-7)
 
 

@@ -294,4 +294,4 @@ def test_nan_is_named_when_asked_and_stays_in_its_row_otherwise() -> None:
 def test_every_order_of_a_small_row_is_ranked_exactly_when_sharp() -> None:
     for order in itertools.permutations(range(4)):
         ranks = soft_rank(torch.tensor([order], dtype=torch.float64), 1e-3)
-        assert ranks[0].tolist() == [4.0 - place for place in order]
+        assert ranks[0].tolist() == [4.0 - position for position in order]

@@ -37,15 +37,15 @@ def by_loop(
                 -float((asks.mean[i] - gallery.mean[j]).detach().square().sum()) / (scale * u2)
                 for j in range(len(gallery))
             ]
-            found = [j for j in range(len(gallery)) if right[i, j]]
+            matches = [j for j in range(len(gallery)) if right[i, j]]
             others = sum(math.exp(s[j]) for j in range(len(gallery)) if not right[i, j])
             if further is not None:
                 met = (point for point, meets in zip(further.points, further.meets[i], strict=True) if meets)
                 others += sum(
                     math.exp(-float((asks.mean[i] - point).detach().square().sum()) / (scale * u2)) for point in met
                 )
-            if found:
-                costs.append(sum(-math.log(math.exp(s[j]) / (math.exp(s[j]) + others)) for j in found) / len(found))
+            if matches:
+                costs.append(sum(-math.log(math.exp(s[j]) / (math.exp(s[j]) + others)) for j in matches) / len(matches))
         return sum(costs) / len(costs)
 
     return 0.5 * (side(a, b, matches, others_b) + side(b, a, matches.T, others_a))
@@ -85,9 +85,11 @@ def test_others_of_another_number_of_queries_are_refused() -> None:
 def test_with_one_match_each_it_is_a_cross_entropy_with_a_temperature_for_each_query() -> None:
     a, b = clouds(6, 1), clouds(6, 2)
     squared = torch.cdist(a.mean, b.mean).square()
-    own = [(2.0 * g.uncertainty().square())[:, None] for g in (a, b)]
+    temperatures = [(2.0 * g.uncertainty().square())[:, None] for g in (a, b)]
     target = torch.arange(6)
-    both = 0.5 * (cross_entropy(-squared / own[0], target) + cross_entropy(-squared.T / own[1], target))
+    both = 0.5 * (
+        cross_entropy(-squared / temperatures[0], target) + cross_entropy(-squared.T / temperatures[1], target)
+    )
     torch.testing.assert_close(spread(a, b, torch.eye(6) > 0, scale=2.0), both)
 
 

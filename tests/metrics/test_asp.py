@@ -41,10 +41,10 @@ def slow_asp(scores: np.ndarray, relevance: np.ndarray, ties: str) -> list[float
         for item in range(len(s_row)):
             ranks = [list(rank_range(row, item)) for row in (s_row, c_row)]
             if ties == "average":
-                ranks = [[(own[0] + own[-1]) / 2] for own in ranks]
+                ranks = [[(possible[0] + possible[-1]) / 2] for possible in ranks]
             if ties == "first":
                 before = [int((row[:item] == row[item]).sum()) for row in (s_row, c_row)]
-                ranks = [[own[earlier]] for own, earlier in zip(ranks, before, strict=True)]
+                ranks = [[possible[earlier]] for possible, earlier in zip(ranks, before, strict=True)]
             pairs = list(itertools.product(*ranks))
             total += sum(min(pair) / max(pair) for pair in pairs) / len(pairs)
         values.append(total / len(s_row))
@@ -113,8 +113,8 @@ def test_the_copied_golden_arrays_are_the_shared_ones(shared_golden: Path) -> No
 
 
 def test_the_papers_worked_example() -> None:
-    meaning, found = np.array([1, 3, 2, 5, 4]), np.array([3, 1, 4, 5, 2])
-    assert asp([-found], [-meaning])[0] == pytest.approx((1 / 3 + 1 / 3 + 2 / 4 + 1 + 2 / 4) / 5, abs=1e-15)
+    meaning, by_score = np.array([1, 3, 2, 5, 4]), np.array([3, 1, 4, 5, 2])
+    assert asp([-by_score], [-meaning])[0] == pytest.approx((1 / 3 + 1 / 3 + 2 / 4 + 1 + 2 / 4) / 5, abs=1e-15)
 
 
 def test_long_rows_agree_with_a_double_argsort(rng: np.random.Generator) -> None:

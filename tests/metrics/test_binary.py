@@ -36,25 +36,25 @@ def ranked(scores: np.ndarray, relevant: np.ndarray) -> list[bool]:
     return [right for _, right in sorted(zip(-scores, relevant, strict=True), key=lambda pair: (pair[0], pair[1]))]
 
 
-def naive_ap(found: list[bool]) -> float:
-    precisions = [sum(found[: r + 1]) / (r + 1) for r in range(len(found)) if found[r]]
-    return sum(precisions) / sum(found)
+def naive_ap(hits: list[bool]) -> float:
+    precisions = [sum(hits[: r + 1]) / (r + 1) for r in range(len(hits)) if hits[r]]
+    return sum(precisions) / sum(hits)
 
 
-def naive_map_at_r(found: list[bool]) -> float:
-    r = sum(found)
-    return sum(sum(found[: i + 1]) / (i + 1) for i in range(r) if found[i]) / r
+def naive_map_at_r(hits: list[bool]) -> float:
+    r = sum(hits)
+    return sum(sum(hits[: i + 1]) / (i + 1) for i in range(r) if hits[i]) / r
 
 
 METRICS: dict[str, tuple[Metric, Callable[[list[bool]], float]]] = {
-    "best_rank": (best_rank, lambda found: found.index(True) + 1),
-    "hit_at 1": (lambda s, r: hit_at(s, r, 1), lambda found: float(found[0])),
-    "hit_at 5": (lambda s, r: hit_at(s, r, 5), lambda found: float(any(found[:5]))),
-    "recall_at 3": (lambda s, r: recall_at(s, r, 3), lambda found: sum(found[:3]) / sum(found)),
-    "recall_at 99": (lambda s, r: recall_at(s, r, 99), lambda found: 1.0),
-    "precision_at 3": (lambda s, r: precision_at(s, r, 3), lambda found: sum(found[:3]) / len(found[:3])),
-    "precision_at 99": (lambda s, r: precision_at(s, r, 99), lambda found: sum(found) / len(found)),
-    "r_precision": (r_precision, lambda found: sum(found[: sum(found)]) / sum(found)),
+    "best_rank": (best_rank, lambda hits: hits.index(True) + 1),
+    "hit_at 1": (lambda s, r: hit_at(s, r, 1), lambda hits: float(hits[0])),
+    "hit_at 5": (lambda s, r: hit_at(s, r, 5), lambda hits: float(any(hits[:5]))),
+    "recall_at 3": (lambda s, r: recall_at(s, r, 3), lambda hits: sum(hits[:3]) / sum(hits)),
+    "recall_at 99": (lambda s, r: recall_at(s, r, 99), lambda hits: 1.0),
+    "precision_at 3": (lambda s, r: precision_at(s, r, 3), lambda hits: sum(hits[:3]) / len(hits[:3])),
+    "precision_at 99": (lambda s, r: precision_at(s, r, 99), lambda hits: sum(hits) / len(hits)),
+    "r_precision": (r_precision, lambda hits: sum(hits[: sum(hits)]) / sum(hits)),
     "average_precision": (average_precision, naive_ap),
     "map_at_r": (map_at_r, naive_map_at_r),
 }
@@ -150,10 +150,10 @@ def test_average_precision_is_scikit_learns_without_ties(case: tuple[np.ndarray,
 def test_eccv_captions_own_code_finds_the_same(case: tuple[np.ndarray, np.ndarray]) -> None:
     peer = pytest.importorskip("eccv_caption._metrics")
     scores, relevant = case
-    found = {query: np.argsort(-row).tolist() for query, row in enumerate(scores)}
+    ranked = {query: np.argsort(-row).tolist() for query, row in enumerate(scores)}
     truth = {query: np.flatnonzero(row).tolist() for query, row in enumerate(relevant)}
-    for query in found:
-        one, gold = {query: found[query]}, {query: truth[query]}
+    for query in ranked:
+        one, gold = {query: ranked[query]}, {query: truth[query]}
         values = peer.compute_eccv_metrics(one, gold)
         assert map_at_r(scores, relevant)[query] == pytest.approx(values["eccv_map_at_r"], abs=1e-12)
         assert r_precision(scores, relevant)[query] == pytest.approx(values["eccv_rprecision"], abs=1e-12)
@@ -164,10 +164,10 @@ def test_eccv_captions_own_code_finds_the_same(case: tuple[np.ndarray, np.ndarra
 def test_the_published_code_finds_the_same_ranks() -> None:
     arrays_, values = np.load(GOLDEN / "asp.npz"), json.loads((GOLDEN / "asp.json").read_text(encoding="utf-8"))
     scores = arrays_["r20x100/sims"]
-    own = np.arange(20)[:, None] == np.arange(100) // 5
+    annotated = np.arange(20)[:, None] == np.arange(100) // 5
     for s, relevant, ranks, key in (
-        (scores, own, "i2t_ranks", "i2t_r1_r5_r10_medr_meanr_asp"),
-        (scores.T, own.T, "t2i_ranks", "t2i"),
+        (scores, annotated, "i2t_ranks", "i2t_r1_r5_r10_medr_meanr_asp"),
+        (scores.T, annotated.T, "t2i_ranks", "t2i"),
     ):
         np.testing.assert_array_equal(best_rank(s, relevant), arrays_[f"r20x100/{ranks}"] + 1)
         *hits, median, mean = values["r20x100"][key][:5]

@@ -27,9 +27,9 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
 
 def slow_ndcg(scores: np.ndarray, gains: np.ndarray, k: int, gain: str) -> float:
     worth = [float(g) if gain == "linear" else 2.0 ** float(g) - 1 for g in gains]
-    found = [g for _, g in sorted(zip(-scores, worth, strict=True))]  # the lowest gain first among equals
+    ranked = [g for _, g in sorted(zip(-scores, worth, strict=True))]  # the lowest gain first among equals
     best = sorted(worth, reverse=True)
-    reached, possible = (sum(g / math.log2(r + 2) for r, g in enumerate(order[:k])) for order in (found, best))
+    reached, possible = (sum(g / math.log2(r + 2) for r, g in enumerate(order[:k])) for order in (ranked, best))
     return reached / possible
 
 

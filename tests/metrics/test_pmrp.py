@@ -50,8 +50,8 @@ def test_the_value_is_the_mean_r_precision_of_codes_compared_one_by_one(rng: np.
         values = []
         for zeta in zetas:
             match = [sum(a != b for a, b in zip(query, item, strict=True)) <= zeta for item in items]
-            found = [right for _, right in sorted(zip(-row, match, strict=True))]  # matches last among equals
-            values.append(sum(found[: sum(match)]) / sum(match))
+            ranked = [right for _, right in sorted(zip(-row, match, strict=True))]  # matches last among equals
+            values.append(sum(ranked[: sum(match)]) / sum(match))
         expected.append(sum(values) / len(values))
     np.testing.assert_allclose(pmrp(scores, queries, items, zetas), expected, rtol=0, atol=1e-14)
 

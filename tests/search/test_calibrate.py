@@ -52,26 +52,26 @@ def run(model: Path, tmp_path: Path) -> Path:
 
 
 def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data: Path) -> None:
-    found = calibrate_run(run, data, write=False)
+    calibrated = calibrate_run(run, data, write=False)
     dataset, _ = calibration_split(load(run), data)
     texts, covers = typed_queries(dataset.captions, dataset.image_of)
     expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
-    assert expected is not None and found.calibrators.t2i.ambiguity is not None
-    assert found.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
+    assert expected is not None and calibrated.calibrators.t2i.ambiguity is not None
+    assert calibrated.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
     alone = fit_calibrator(judge(load(run), dataset)["t2i"]).calibrator.ambiguity
     assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
-    assert any(note.startswith("words for σ: ") for note in found.calibrators.notes)
+    assert any(note.startswith("words for σ: ") for note in calibrated.calibrators.notes)
 
 
 def test_calibrating_prints_a_table_and_writes_what_search_reads(
     run: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert halation("calibrate", run, "--data", data) == 0
-    told = capsys.readouterr().out
-    assert "calibrated on 60 images of " in told
+    printed = capsys.readouterr().out
+    assert "calibrated on 60 images of " in printed
     for word in ("ECE", "Brier", "skill over the base rate", "before", "Platt", "isotonic", "* chosen: Brier"):
-        assert word in told, word
-    assert "early stopping chose the epoch on all images" in told and "cider ≥ 0.1" in told
+        assert word in printed, word
+    assert "early stopping chose the epoch on all images" in printed and "cider ≥ 0.1" in printed
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
     read = Calibrators.load(run / "calibration.json", RunFolder(run).fingerprint())
     assert read.t2i.probability_map.gallery == 60 and read.i2t.probability_map.gallery == 180
@@ -139,10 +139,10 @@ def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
 )
 def test_without_calibration_one_would_have_said(tmp_path: Path, settings: list[str], words: str) -> None:
     (tmp_path / "toy.toml").write_text(RECIPE)
-    told, function = uncalibrated_probability(
+    description, function = uncalibrated_probability(
         read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]), {}
     )
-    assert words in told and "the run learnt" not in told
+    assert words in description and "the run learnt" not in description
     p = function(np.array([[-0.1, -0.5, -2.0], [0.0, -1.0, -9.0]], dtype=np.float32))
     assert ((p >= 0) & (p <= 1)).all()
     assert (np.diff(p, axis=1) <= 0).all()
@@ -176,8 +176,8 @@ def test_what_one_would_have_said_is_at_what_the_run_learnt(tmp_path: Path, term
     settings, learnt, expected, words = SAID[term]
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings, f"loss.{term}.weight=1"])
-    told, function = uncalibrated_probability(recipe, {term: learnt})
-    assert words in told and "the run learnt" in told
+    description, function = uncalibrated_probability(recipe, {term: learnt})
+    assert words in description and "the run learnt" in description
     scores = [-0.1, -0.5, -2.0]
     np.testing.assert_allclose(function(np.array([scores])), [[expected(score) for score in scores]], rtol=1e-6)
     assert "the recipe's first" in uncalibrated_probability(recipe, {})[0]
@@ -197,7 +197,7 @@ def test_calibrating_says_whether_before_is_at_what_was_learnt(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "problem"),
     [
         (["--split", "train"], "was trained on"),
         (["--relevance", "bleu4"], "unknown relevance"),
@@ -208,11 +208,11 @@ def test_calibrating_says_whether_before_is_at_what_was_learnt(
     ],
 )
 def test_mistakes_are_named_in_a_line(
-    run: Path, data: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
 ) -> None:
     assert halation("calibrate", run, "--data", data, *options) == 2
     message = capsys.readouterr().err.strip()
-    assert said in message and len(message.splitlines()) == 1
+    assert problem in message and len(message.splitlines()) == 1
     assert not (run / "calibration.json").exists()
 
 

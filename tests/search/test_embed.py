@@ -33,8 +33,8 @@ from runs import write_run
 
 
 def by_id(embeddings: Embeddings, side: str = "images") -> dict[str, Gaussian]:
-    found = embeddings.sides[side]  # type: ignore[index]
-    return dict(zip(found.ids, map(found.gaussians().__getitem__, range(len(found))), strict=True))
+    embedded = embeddings.sides[side]  # type: ignore[index]
+    return dict(zip(embedded.ids, map(embedded.gaussians().__getitem__, range(len(embedded))), strict=True))
 
 
 def assert_same(a: Embeddings, b: Embeddings, side: str = "images") -> None:
@@ -59,18 +59,18 @@ class PictureCounter:
 
 
 def test_a_dataset_is_embedded_as_the_model_encodes_it(run: Path, flickr: Path, tmp_path: Path) -> None:
-    found = embed(run, flickr, tmp_path / "emb", split="test", batch_size=3)
+    embeddings = embed(run, flickr, tmp_path / "emb", split="test", batch_size=3)
     model = load(run)
     dataset = model.open_dataset(flickr, "test")
     for side, encoded in zip(("images", "captions"), model.encode_dataset(dataset), strict=True):
         assert isinstance(encoded, Gaussian) and encoded.log_var is not None
-        kept = found.sides[side].gaussians()  # type: ignore[index]
+        kept = embeddings.sides[side].gaussians()  # type: ignore[index]
         assert torch.allclose(kept.mean, encoded.mean, atol=1e-5)
         assert torch.allclose(kept.log_var, encoded.log_var, atol=1e-5)  # type: ignore[arg-type]
-    records = list(found.sides["images"].items())
+    records = list(embeddings.sides["images"].items())
     assert [record.id for record in records] == list(dataset.truth.image_ids)
     assert records[0].captions == dataset.captions[:5] and records[0].location is not None
-    assert found.sides["captions"].ids == list(dataset.truth.caption_ids)
+    assert embeddings.sides["captions"].ids == list(dataset.truth.caption_ids)
     assert len(embed(run, flickr, tmp_path / "all").sides["images"]) == 16  # every split, unless one is named
     only = embed(run, flickr, tmp_path / "only", split="dev", side="captions")
     assert list(only.sides) == ["captions"] and len(only.sides["captions"]) == 20
@@ -113,8 +113,8 @@ def test_a_collection_that_moved_is_not_computed_again(
     embed(run, photos, tmp_path / "emb")
     moved = photos.rename(tmp_path / "moved")
     watch = PictureCounter(monkeypatch)
-    found = embed(run, moved, tmp_path / "emb")
-    assert watch.seen == 0 and found.roots == (moved.resolve(),) and len(found.sides["images"]) == 40
+    embeddings = embed(run, moved, tmp_path / "emb")
+    assert watch.seen == 0 and embeddings.roots == (moved.resolve(),) and len(embeddings.sides["images"]) == 40
 
 
 def test_what_cannot_be_read_is_listed_and_left_out(
@@ -123,10 +123,10 @@ def test_what_cannot_be_read_is_listed_and_left_out(
     (photos / "p00.png").write_text("not a picture")
     (photos / "p03.png").write_bytes((photos / "p03.png").read_bytes()[:60])
     (photos / "empty.jpg").touch()
-    found = embed(run, photos, tmp_path / "emb", batch_size=4)
-    assert sorted(name for name, _ in found.corrupt) == ["empty.jpg", "p00.png", "p03.png"]
-    assert all("is not a readable picture" in why for _, why in found.corrupt)
-    assert len(found.sides["images"]) == 38
+    embeddings = embed(run, photos, tmp_path / "emb", batch_size=4)
+    assert sorted(name for name, _ in embeddings.corrupt) == ["empty.jpg", "p00.png", "p03.png"]
+    assert all("is not a readable picture" in why for _, why in embeddings.corrupt)
+    assert len(embeddings.sides["images"]) == 38
     listed = (tmp_path / "emb" / "corrupt.tsv").read_text().splitlines()
     assert sorted(line.split("\t")[0] for line in listed) == ["empty.jpg", "p00.png", "p03.png"]
     watch = PictureCounter(monkeypatch)
@@ -155,10 +155,10 @@ def test_what_could_not_be_read_this_time_is_tried_again(
 
     if kind in ("tar", "gone"):
 
-        def placed(roots: Any, place: Any, original: Any = _embed.read_location) -> Any:
-            if failing and place == sought:
+        def placed(roots: Any, location: Any, original: Any = _embed.read_location) -> Any:
+            if failing and location == sought:
                 raise InputError("p03.png does not exist") if kind == "gone" else problem
-            return original(roots, place)
+            return original(roots, location)
 
         entries = open_source(source, load(run)).sides["images"]
         sought = next(entry.location for entry in entries if entry.id == broken)
@@ -172,17 +172,17 @@ def test_what_could_not_be_read_this_time_is_tried_again(
 
         monkeypatch.setattr(Image, "open", opened)
     for _ in range(2):
-        found = embed(run, source, out, batch_size=8)
-        assert [name for name, _ in found.corrupt] == [broken] and len(found.sides["images"]) == 39
-    journal = found.sides["images"].folder / found.sides["images"].parts[0] / "journal.jsonl"
+        embeddings = embed(run, source, out, batch_size=8)
+        assert [name for name, _ in embeddings.corrupt] == [broken] and len(embeddings.sides["images"]) == 39
+    journal = embeddings.sides["images"].folder / embeddings.sides["images"].parts[0] / "journal.jsonl"
     assert journal.read_text().count('"missed"') == 1  # the same again is no news
     for shard in range(3):  # whoever comes last knows what the others could not read
-        found = embed(run, source, tmp_path / "shards", shard=(shard, 3))
-    assert found.complete and [name for name, _ in found.corrupt] == [broken]
+        embeddings = embed(run, source, tmp_path / "shards", shard=(shard, 3))
+    assert embeddings.complete and [name for name, _ in embeddings.corrupt] == [broken]
     failing.clear()
     watch = PictureCounter(monkeypatch)
-    found = embed(run, source, out)
-    assert not found.corrupt and len(found.sides["images"]) == 40 and watch.seen == 1
+    embeddings = embed(run, source, out)
+    assert not embeddings.corrupt and len(embeddings.sides["images"]) == 40 and watch.seen == 1
 
 
 def test_captions_added_later_leave_the_pictures_where_they_are(run: Path, photos: Path, tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_captions_added_later_leave_the_pictures_where_they_are(run: Path, photo
     out = tmp_path / "emb"
     embed(run, source, out, side="captions")
     assert embed(run, source, out, side="images", root=photos).roots == (photos.resolve(),)
-    found = embed(run, source, out, side="captions")
-    assert list(found.sides) == ["captions", "images"] and found.roots == (photos.resolve(),)
+    embeddings = embed(run, source, out, side="captions")
+    assert list(embeddings.sides) == ["captions", "images"] and embeddings.roots == (photos.resolve(),)
     answer = open_search(make_index(out, tmp_path / "idx")).text("a dog")
     assert all(hit.path is not None for hit in answer.hits) and not answer.notes
 
@@ -235,9 +235,9 @@ def test_parts_without_rows_that_a_manifest_names_are_no_damage(run: Path, photo
     side = embed(run, photos, tmp_path / "emb").sides["images"]
     with JournalWriter(side.folder / "part-00000-of-00002"):
         pass
-    said = json.loads((tmp_path / "emb" / "manifest.json").read_text())
-    said["sides"]["images"]["parts"] += ["part-00000-of-00002"]  # as this program wrote them once
-    (tmp_path / "emb" / "manifest.json").write_text(json.dumps(said))
+    manifest = json.loads((tmp_path / "emb" / "manifest.json").read_text())
+    manifest["sides"]["images"]["parts"] += ["part-00000-of-00002"]  # as this program wrote them once
+    (tmp_path / "emb" / "manifest.json").write_text(json.dumps(manifest))
     make_index(tmp_path / "emb", tmp_path / "idx")
 
 
@@ -249,9 +249,9 @@ def test_a_shard_that_could_read_nothing_leaves_what_an_index_can_read(run: Path
         else:
             (tmp_path / "photos").mkdir(exist_ok=True)
             (tmp_path / "photos" / name).write_text("not a picture")
-    found = [embed(run, tmp_path / "photos", tmp_path / "emb", shard=(index, 2)) for index in range(2)][-1]
-    assert 0 < len(found.corrupt) < 12
-    make_index(found, tmp_path / "idx")
+    embeddings = [embed(run, tmp_path / "photos", tmp_path / "emb", shard=(index, 2)) for index in range(2)][-1]
+    assert 0 < len(embeddings.corrupt) < 12
+    make_index(embeddings, tmp_path / "idx")
 
 
 def test_shards_end_one_after_the_other(
@@ -267,9 +267,9 @@ def test_shards_end_one_after_the_other(
         most = max(most, inside)
         with contextlib.suppress(threading.BrokenBarrierError):
             gate.wait()  # lets both in at once, where nothing keeps one of them out
-        found = listed(folder, entries)
+        listing = listed(folder, entries)
         inside -= 1
-        return found
+        return listing
 
     embed(run, photos, tmp_path / "emb")
     monkeypatch.setattr(_manifest, "_write_listing", watched)
@@ -289,10 +289,10 @@ def test_two_processes_as_torchrun_starts_them(run: Path, photos: Path, tmp_path
         )
         for rank in range(2)
     ]  # fmt: skip
-    said = [process.communicate(timeout=120)[0] for process in processes]
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert_same(Embeddings.open(tmp_path / "emb"), whole)
-    assert sum("next: halation index" in text for text in said) >= 1  # whoever ends last says what comes next
+    assert sum("next: halation index" in text for text in outputs) >= 1  # whoever ends last says what comes next
 
 
 class Killed(BaseException):
@@ -402,9 +402,9 @@ def test_kill_nine_loses_no_row_and_repeats_none(
     assert 12 < len(marked) < 40
     with pytest.MonkeyPatch.context() as patch:
         watch = PictureCounter(patch)
-        found = embed(run, photos, out)
+        embeddings = embed(run, photos, out)
         assert watch.seen == 40 - len(marked)
-    assert_same(found, embed(run, photos, tmp_path / "whole"))
+    assert_same(embeddings, embed(run, photos, tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("cut", range(5))
@@ -520,8 +520,8 @@ class TestMistakes:
             Embeddings.open(out)
         embed(run, photos, out)
         assert "holiday/p01.png" in Embeddings.open(out).sides["images"].ids
-        said = json.loads((out / "manifest.json").read_text())
-        (out / "manifest.json").write_text(json.dumps({**said, "format": "halation embeddings 9"}))
+        manifest = json.loads((out / "manifest.json").read_text())
+        (out / "manifest.json").write_text(json.dumps({**manifest, "format": "halation embeddings 9"}))
         with pytest.raises(InputError, match=r"says \"format\": 'halation embeddings 9', this halation reads"):
             Embeddings.open(out)
         with pytest.raises(InputError, match="it is not a folder that `halation embed` made"):

@@ -45,8 +45,8 @@ def by_hand(run: Path, flickr: Path, query: str) -> dict[str, tuple[float, float
     question = model.network.captions(model.network.text.backbone.tokenize([query]))  # type: ignore[union-attr, operator]
     assert isinstance(images, Gaussian) and isinstance(bank, Gaussian) and isinstance(question, Gaussian)
     hub = np.sort(l2(bank, images).numpy(), axis=0)[-10:].mean(axis=0) / 2
-    own = l2(question, images).detach().numpy()[0]
-    return {str(name): (own[k], own[k] - hub[k]) for k, name in enumerate(pictures.truth.image_ids)}
+    scores = l2(question, images).detach().numpy()[0]
+    return {str(name): (scores[k], scores[k] - hub[k]) for k, name in enumerate(pictures.truth.image_ids)}
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -65,8 +65,8 @@ def test_some_order_is_another_than_without(corrected: Search, embedded: Path) -
     plain = open_search(make_index(embedded / "emb", embedded / "plain"))
     assert plain.about["sides"]["images"]["hubness"] is None
     assert corrected.about["sides"]["images"]["hubness"] == "csls" == corrected.indexes["images"].hubness
-    found = [[[hit.id for hit in one.text(query).hits] for query in QUERIES] for one in (plain, corrected)]
-    assert found[0] != found[1]
+    answers = [[[hit.id for hit in one.text(query).hits] for query in QUERIES] for one in (plain, corrected)]
+    assert answers[0] != answers[1]
     # between pictures nothing was measured: they stay in the order of their scores
     for name in plain.items[:4]:
         alike = [[hit.id for hit in one.like(name, want="images").hits] for one in (plain, corrected)]
@@ -77,11 +77,11 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
     fitted = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
     trusted = replace(corrected, calibrators=Calibrators(fitted, fitted, "mark"))
     answer = trusted.text(QUERIES[0], k=4)
-    own = [hit.score for hit in answer.hits]
-    assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(own, 4).tolist())
-    assert answer.nothing_matches == fitted.nothing_matches(sorted(own, reverse=True), 4, answer.uncertainty)
-    said = [note for note in answer.notes if "the order is corrected for hubs: probabilities" in note]
-    assert answer.within is None and len(said) == (not answer.nothing_matches)
+    scores = [hit.score for hit in answer.hits]
+    assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(scores, 4).tolist())
+    assert answer.nothing_matches == fitted.nothing_matches(sorted(scores, reverse=True), 4, answer.uncertainty)
+    hub_notes = [note for note in answer.notes if "the order is corrected for hubs: probabilities" in note]
+    assert answer.within is None and len(hub_notes) == (not answer.nothing_matches)
 
 
 def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() -> None:

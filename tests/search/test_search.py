@@ -41,7 +41,7 @@ def search(index: Path) -> Search:
 
 
 @pytest.fixture
-def own(index: Path, tmp_path: Path) -> Path:
+def own_index(index: Path, tmp_path: Path) -> Path:
     """An index one may break."""
     return Path(shutil.copytree(index, tmp_path / "idx"))
 
@@ -82,35 +82,35 @@ class TestAnswers:
 
     def test_a_picture_finds_captions_and_its_like(self, search: Search, run: Path, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p3.jpg")
-        like = search.image(picture, k=4, want="images", name="p3.jpg")
-        assert (like.side, like.query, ids(like)[0]) == ("images", "p3.jpg", "p3.jpg")
-        assert like.hits[0].score == pytest.approx(0, abs=1e-4)  # minus the squared distance to itself
+        similar = search.image(picture, k=4, want="images", name="p3.jpg")
+        assert (similar.side, similar.query, ids(similar)[0]) == ("images", "p3.jpg", "p3.jpg")
+        assert similar.hits[0].score == pytest.approx(0, abs=1e-4)  # minus the squared distance to itself
         search.warm()
-        said = search.image(picture, k=5)
+        answer = search.image(picture, k=5)
         names, captions = encoded(run, flickr)[2:]
         image = encoded(run, flickr)[1][3:4]
         best = load(run).network.scores(image, captions)[0].argsort(descending=True)
-        assert said.side == "captions" and ids(said)[0] == names[int(best[0])]
-        assert said.hits[0].captions == search.item(ids(said)[0]).captions and said.hits[0].path is None
+        assert answer.side == "captions" and ids(answer)[0] == names[int(best[0])]
+        assert answer.hits[0].captions == search.item(ids(answer)[0]).captions and answer.hits[0].path is None
 
     def test_without_the_other_side_words_find_words(self, run: Path, flickr: Path, tmp_path: Path) -> None:
         (tmp_path / "words.txt").write_text("a red dog\na blue bus on the street\nthe green cat\n")
         embed(run, tmp_path / "words.txt", tmp_path / "emb")
-        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
-        answer = found.text("the green cat", k=2)
+        search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        answer = search.text("the green cat", k=2)
         assert (answer.side, ids(answer)[0]) == ("captions", "words.txt:3")
-        assert found.image(read_picture(flickr / "images" / "p0.jpg"), want="captions").hits
+        assert search.image(read_picture(flickr / "images" / "p0.jpg"), want="captions").hits
         with pytest.raises(InputError, match="this index holds captions but no images; embed the images of"):
-            found.text("a dog", want="images")
+            search.text("a dog", want="images")
 
     def test_more_than_there_is_gives_all(self, search: Search) -> None:
         assert len(search.text("a dog", k=1000).hits) == 16 == search.about["images"]
         assert len(search) == len(search.items) == 16 + 80 == search.about["captions"] + 16
 
-    def test_an_empty_index_says_so(self, own: Path) -> None:
-        found = open_search(own)
-        found.indexes["images"].remove(found.indexes["images"].ids)
-        answer = found.text("a dog")
+    def test_an_empty_index_says_so(self, own_index: Path) -> None:
+        search = open_search(own_index)
+        search.indexes["images"].remove(search.indexes["images"].ids)
+        answer = search.text("a dog")
         assert answer.hits == [] and answer.nothing_matches and answer.notes == ["the index is empty"]
 
     def test_a_part_of_the_ids_is_made_without_the_others(
@@ -151,17 +151,17 @@ class TestAnswers:
     def test_threads_get_the_answers_one_would(self, search: Search) -> None:
         queries = [f"a {colour} {thing}" for colour in ("red", "blue", "green") for thing in ("dog", "cat", "bus")] * 3
         expected = [ids(search.text(query)) for query in queries]
-        found: dict[int, list[str]] = {}
+        answers: dict[int, list[str]] = {}
 
         def ask(number: int) -> None:
-            found[number] = ids(search.text(queries[number]))
+            answers[number] = ids(search.text(queries[number]))
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(queries))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [found[number] for number in range(len(queries))] == expected
+        assert [answers[number] for number in range(len(queries))] == expected
 
     def test_a_picture_inside_a_tar_shard_can_be_shown(self, run: Path, tmp_path: Path) -> None:
         import tarfile
@@ -170,11 +170,11 @@ class TestAnswers:
         with tarfile.open(tmp_path / "s.tar", "w") as tar:
             tar.add(picture, "a/x.png")
         embed(run, tmp_path / "s.tar", tmp_path / "emb")
-        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
-        assert found.picture("s.tar/a/x.png") is None and not found.text("a dog").notes
-        assert found.picture_bytes("s.tar/a/x.png") == picture.read_bytes()
+        search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        assert search.picture("s.tar/a/x.png") is None and not search.text("a dog").notes
+        assert search.picture_bytes("s.tar/a/x.png") == picture.read_bytes()
         (tmp_path / "s.tar").unlink()
-        assert found.picture_bytes("s.tar/a/x.png") is None
+        assert search.picture_bytes("s.tar/a/x.png") is None
 
 
 class TestQueries:
@@ -258,9 +258,9 @@ class TestTrust:
     def test_nothing_matches_looks_at_as_many_as_it_was_fitted_on(self, trusted: Search) -> None:
         mean = float(np.mean([hit.score for hit in trusted.text("a red dog", k=3).hits]))
         for threshold, nothing in ((mean - 1e-3, False), (mean + 1e-3, True)):
-            asked = replace(trusted, calibrators=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
+            search = replace(trusted, calibrators=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
             for k in (1, 2, 10):  # whatever is shown
-                answer = asked.text("a red dog", k=k)
+                answer = search.text("a red dog", k=k)
                 assert answer.nothing_matches == nothing and len(answer.hits) == k
 
     def test_there_is_no_probability_below_the_rank_it_was_fitted_on(self, trusted: Search) -> None:
@@ -296,11 +296,11 @@ class TestTrust:
 
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
-        like = trusted.image(picture, want="images")
-        assert like.hits[0].probability is None and not like.nothing_matches and not like.notes
-        said = trusted.image(picture, want="captions")
-        assert said.hits[0].probability is not None and said.ambiguity is None
-        assert said.notes == ["far from the gallery of the fit", "no guarantee here"]
+        similar = trusted.image(picture, want="images")
+        assert similar.hits[0].probability is None and not similar.nothing_matches and not similar.notes
+        answer = trusted.image(picture, want="captions")
+        assert answer.hits[0].probability is not None and answer.ambiguity is None
+        assert answer.notes == ["far from the gallery of the fit", "no guarantee here"]
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "version"])
@@ -328,19 +328,19 @@ class TestDegraded:
         for number in range(3):
             draw(tmp_path / "photos" / f"{number}.png", number)
         embed(run, tmp_path / "photos", tmp_path / "emb")
-        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
         (tmp_path / "photos" / "1.png").unlink()
-        answer = found.text("a dog")
+        answer = search.text("a dog")
         assert {hit.id: hit.path is None for hit in answer.hits} == {"0.png": False, "1.png": True, "2.png": False}
         assert answer.notes[-1].startswith("1 of these pictures is no longer on disk")
-        assert found.picture("1.png") is None and found.picture_bytes("1.png") is None
+        assert search.picture("1.png") is None and search.picture_bytes("1.png") is None
 
     def test_a_picture_that_became_a_link_outside_is_never_served(self, run: Path, tmp_path: Path) -> None:
         secret = draw(tmp_path / "secret.png", 9)
         draw(tmp_path / "photos" / "a.png", 1)
         draw(tmp_path / "photos" / "sub" / "b.png", 2)
         embed(run, tmp_path / "photos", tmp_path / "emb")
-        found = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
+        search = open_search(make_index(tmp_path / "emb", tmp_path / "idx"))
         (tmp_path / "photos" / "a.png").unlink()
         (tmp_path / "photos" / "a.png").symlink_to(secret)
         shutil.rmtree(tmp_path / "photos" / "sub")
@@ -348,36 +348,38 @@ class TestDegraded:
         draw(tmp_path / "elsewhere" / "b.png", 3)
         (tmp_path / "photos" / "sub").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
         for name in ("a.png", "sub/b.png"):
-            assert found.picture(name) is None and found.picture_bytes(name) is None and found.item(name).path is None
+            assert (
+                search.picture(name) is None and search.picture_bytes(name) is None and search.item(name).path is None
+            )
 
-    def test_an_index_that_names_files_outside_its_roots_gives_none(self, own: Path, tmp_path: Path) -> None:
+    def test_an_index_that_names_files_outside_its_roots_gives_none(self, own_index: Path, tmp_path: Path) -> None:
         """Somebody else's index: its list of items is not to be believed."""
-        with sqlite3.connect(items_of(own)) as connection:
+        with sqlite3.connect(items_of(own_index)) as connection:
             connection.execute("UPDATE items SET name = '../../../../../../../../etc/passwd' WHERE id = 'p1.jpg'")
             connection.execute("UPDATE items SET name = '/etc/passwd' WHERE id = 'p2.jpg'")
             connection.execute("UPDATE items SET root = 7 WHERE id = 'p3.jpg'")
         connection.close()
-        said = json.loads((own / "search.json").read_text())
-        (own / "search.json").write_text(json.dumps({**said, "items": sha256_of(items_of(own))}))
-        found = open_search(own)
+        head = json.loads((own_index / "search.json").read_text())
+        (own_index / "search.json").write_text(json.dumps({**head, "items": sha256_of(items_of(own_index))}))
+        search = open_search(own_index)
         for name in ("p1.jpg", "p2.jpg", "p3.jpg"):
-            assert found.picture(name) is None and found.picture_bytes(name) is None
+            assert search.picture(name) is None and search.picture_bytes(name) is None
 
     def test_a_new_index_takes_the_place_of_the_old_while_it_is_in_use(
-        self, run: Path, flickr: Path, own: Path, tmp_path: Path
+        self, run: Path, flickr: Path, own_index: Path, tmp_path: Path
     ) -> None:
-        before = open_search(own)
+        before = open_search(own_index)
         embed(run, flickr, tmp_path / "emb", split="test")
-        make_index(tmp_path / "emb", own)
+        make_index(tmp_path / "emb", own_index)
         assert len(before.text("a dog", k=100).hits) == 16 and before.item("p0.jpg").captions
-        assert len(open_search(own).text("a dog", k=100).hits) == 4
-        assert len([path for path in own.iterdir() if path.is_dir()]) == 1  # nothing is left of the old one
+        assert len(open_search(own_index).text("a dog", k=100).hits) == 4
+        assert len([path for path in own_index.iterdir() if path.is_dir()]) == 1  # nothing is left of the old one
 
 
 class TestReplacing:
     @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="asks the system what a handle is of")
     def test_all_is_on_the_disk_before_the_old_index_goes(
-        self, index: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+        self, index: Path, own_index: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         happened: list[tuple[str, str]] = []
         fsync, rename, replaced, rmtree = os.fsync, Path.rename, Path.replace, shutil.rmtree
@@ -396,18 +398,18 @@ class TestReplacing:
         monkeypatch.setattr(Path, "rename", note("rename", rename, lambda path, to: str(to)))
         monkeypatch.setattr(Path, "replace", note("replace", replaced, lambda path, to: str(to)))
         monkeypatch.setattr(shutil, "rmtree", note("remove", rmtree, lambda path, **_: str(path)))
-        old = items_of(own).parent
-        make_index(index.parent / "emb", own)
-        new = items_of(own).parent
+        old = items_of(own_index).parent
+        make_index(index.parent / "emb", own_index)
+        new = items_of(own_index).parent
         put, named, removed = (
             happened.index(one)
-            for one in (("rename", str(new)), ("replace", str(own / "search.json")), ("remove", str(old)))
+            for one in (("rename", str(new)), ("replace", str(own_index / "search.json")), ("remove", str(old)))
         )
         synced = {path for what, path in happened[:put] if what == "sync"}
         partial = Path(next(path for path in synced if path.endswith("items.sqlite"))).parent
         assert {str(partial / path.relative_to(new)) for path in new.rglob("*")} <= synced
         assert put < named < removed
-        assert ("sync", str(own)) in happened[put:named] and ("sync", str(own)) in happened[named:removed]
+        assert ("sync", str(own_index)) in happened[put:named] and ("sync", str(own_index)) in happened[named:removed]
         assert any(what == "sync" and path.endswith(".json") for what, path in happened[put:named])
 
     def test_two_that_index_into_one_folder_leave_a_whole_index(
@@ -477,9 +479,9 @@ class TestReplacing:
         with pytest.raises(KeyboardInterrupt):
             make_index(index.parent / "emb", out, backend="milvus", uri=uri)
         assert items_of(out) != old
-        found = open_search(out)
-        assert found.text("a dog").hits
-        found.close()
+        search = open_search(out)
+        assert search.text("a dog").hits
+        search.close()
 
     def test_one_that_fails_leaves_what_another_made_meanwhile(
         self, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -498,54 +500,54 @@ class TestReplacing:
 
 
 class TestMistakes:
-    def test_an_index_of_another_model(self, own: Path, other_run: Path, run: Path, tmp_path: Path) -> None:
+    def test_an_index_of_another_model(self, own_index: Path, other_run: Path, run: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"was made by another model than .*other is now"):
-            open_search(own, other_run)
+            open_search(own_index, other_run)
         moved = Path(shutil.copytree(run, tmp_path / "moved"))
-        assert open_search(own, moved).text("a dog").hits
-        said = json.loads((own / "search.json").read_text())
-        (own / "search.json").write_text(json.dumps({**said, "run": str(tmp_path / "gone")}))
+        assert open_search(own_index, moved).text("a dog").hits
+        head = json.loads((own_index / "search.json").read_text())
+        (own_index / "search.json").write_text(json.dumps({**head, "run": str(tmp_path / "gone")}))
         with pytest.raises(
             InputError, match=r"gone is not there; the index .* was made by this run; say where .* \(run=…\)"
         ):
-            open_search(own)
+            open_search(own_index)
 
-    def test_another_version_or_a_damaged_file(self, own: Path) -> None:
-        said = json.loads((own / "search.json").read_text())
-        with sqlite3.connect(items_of(own)) as connection:
+    def test_another_version_or_a_damaged_file(self, own_index: Path) -> None:
+        head = json.loads((own_index / "search.json").read_text())
+        with sqlite3.connect(items_of(own_index)) as connection:
             connection.execute("DELETE FROM items WHERE id = 'p1.jpg'")
         connection.close()
         with pytest.raises(InputError, match=r"items.sqlite is missing or damaged \(its sha256 differs\)"):
-            open_search(own)
-        items_of(own).unlink()
+            open_search(own_index)
+        items_of(own_index).unlink()
         with pytest.raises(InputError, match=r"items.sqlite is missing or damaged"):
-            open_search(own)
+            open_search(own_index)
         for change, what in (
             ({"format": "halation search 7"}, "says \"format\": 'halation search 7', this halation reads"),
             ({"format": "halation search 1"}, "index the embeddings again: halation index EMBEDDINGS -o INDEX"),
             ({"roots": None}, "is damaged"),
         ):
-            broken = {**said, **change}
+            broken = {**head, **change}
             broken = {key: value for key, value in broken.items() if value is not None}
-            (own / "search.json").write_text(json.dumps(broken))
+            (own_index / "search.json").write_text(json.dumps(broken))
             with pytest.raises(InputError, match=what):
-                open_search(own)
-        (own / "search.json").write_text("{")
+                open_search(own_index)
+        (own_index / "search.json").write_text("{")
         with pytest.raises(InputError, match="not valid JSON"):
-            open_search(own)
+            open_search(own_index)
 
-    def test_a_missing_index_file_is_named(self, own: Path) -> None:
-        data = own / json.loads((own / "search.json").read_text())["data"]
+    def test_a_missing_index_file_is_named(self, own_index: Path) -> None:
+        data = own_index / json.loads((own_index / "search.json").read_text())["data"]
         file = next((data / "images").rglob("gaussians.safetensors"))
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
         file.write_bytes(content)
         with pytest.raises(InputError, match=r"gaussians.safetensors is damaged: its checksum differs"):
-            open_search(own)
+            open_search(own_index)
         shutil.rmtree(data / "captions")
         (data / "images").rename(data / "captions")
         with pytest.raises(InputError, match=r"images holds no index.json"):
-            open_search(own)
+            open_search(own_index)
 
     def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not exist; make it with `halation index`"):
@@ -576,10 +578,10 @@ class TestMistakes:
     ) -> None:
         draw(tmp_path / "a.png", 1)
         (tmp_path / "l.jsonl").write_text('{"image": "a.png"}\n{"caption": "a dog", "id": "b"}\n')
-        found = embed(run, tmp_path / "l.jsonl", tmp_path / "emb")  # as an older version may have left them
-        monkeypatch.setattr(type(found.sides["images"]), "ids", ["b"])
+        embeddings = embed(run, tmp_path / "l.jsonl", tmp_path / "emb")  # as an older version may have left them
+        monkeypatch.setattr(type(embeddings.sides["images"]), "ids", ["b"])
         with pytest.raises(InputError, match="'b' is the id of an image and of a caption; give each"):
-            make_index(found, tmp_path / "idx")
+            make_index(embeddings, tmp_path / "idx")
 
     def test_a_picture_that_is_text_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.jpg").write_text("I am text")

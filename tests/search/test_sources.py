@@ -73,10 +73,10 @@ class TestFolders:
         source = open_source(tmp_path / "p", model)
         (tmp_path / "p" / "a.png").unlink()
         (tmp_path / "p" / "a.png").symlink_to(draw(tmp_path / "secret.png", 2))
-        place = source.sides["images"][0].location
-        assert place is not None
+        location = source.sides["images"][0].location
+        assert location is not None
         with pytest.raises(InputError, match="leaves"):
-            read_location(source.roots, place)
+            read_location(source.roots, location)
 
     @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX")
     def test_names_that_are_not_utf8_are_listed(self, model: Model, tmp_path: Path) -> None:
@@ -107,12 +107,12 @@ class TestFolders:
             (list_file, "captions", ["caf?.jsonl:2"], set()),
             (linked, "images", ["x"], {str(link)}),
         ):
-            found = embed(run, source, tmp_path / f"emb{len(left_out)}{source.suffix}")
-            assert found.sides[side].ids == found_ids  # type: ignore[index]
-            assert {name for name, _ in found.corrupt} == left_out
-            assert (found.folder / "corrupt.tsv").read_text(encoding="utf-8").count("\n") == len(left_out)
-            make_index(found, tmp_path / f"idx{len(left_out)}{source.suffix}")
-        for work in (lambda: embed(run, odd / "p", odd / "emb"), lambda: make_index(found, odd / "idx")):
+            embeddings = embed(run, source, tmp_path / f"emb{len(left_out)}{source.suffix}")
+            assert embeddings.sides[side].ids == found_ids  # type: ignore[index]
+            assert {name for name, _ in embeddings.corrupt} == left_out
+            assert (embeddings.folder / "corrupt.tsv").read_text(encoding="utf-8").count("\n") == len(left_out)
+            make_index(embeddings, tmp_path / f"idx{len(left_out)}{source.suffix}")
+        for work in (lambda: embed(run, odd / "p", odd / "emb"), lambda: make_index(embeddings, odd / "idx")):
             with pytest.raises(InputError, match=r"has a name that is not UTF-8; name another folder"):
                 work()
 
@@ -162,8 +162,8 @@ class TestJsonLines:
         )
         source = open_source(path, model)
         assert ids(source) == ["a.png", "second", "again"]
-        places = [entry.location for entry in source.sides["images"]]
-        assert [place.name for place in places if place] == ["a.png", "images/b.png", "a.png"]
+        locations = [entry.location for entry in source.sides["images"]]
+        assert [location.name for location in locations if location] == ["a.png", "images/b.png", "a.png"]
         expected = ["a.png#0", "a.png#1", "second#0", "list.jsonl:3", "list.jsonl:4#0", "list.jsonl:4#1"]
         assert ids(source, "captions") == expected
         assert source.sides["images"][0].captions == ("a dog", "a ? puppy")
@@ -182,9 +182,9 @@ class TestJsonLines:
     def test_a_picture_that_is_not_there_is_listed(self, run: Path, tmp_path: Path) -> None:
         draw(tmp_path / "a.png", 1)
         path = lines(tmp_path / "l.jsonl", {"image": "a.png"}, {"image": "gone.png"})
-        found = embed(run, path, tmp_path / "emb")
-        assert found.sides["images"].ids == ["a.png"]
-        assert [(name, "does not exist" in why) for name, why in found.corrupt] == [("gone.png", True)]
+        embeddings = embed(run, path, tmp_path / "emb")
+        assert embeddings.sides["images"].ids == ["a.png"]
+        assert [(name, "does not exist" in why) for name, why in embeddings.corrupt] == [("gone.png", True)]
 
     def test_mistakes_name_their_line(self, model: Model, tmp_path: Path) -> None:
         path = tmp_path / "l.jsonl"
@@ -216,10 +216,10 @@ def test_a_dataset_that_counts_images_and_captions_alike_gives_each_item_an_id(r
     for image in document["images"]:
         image["cocoid"] -= 1000
     listing.write_text(json.dumps(document))
-    found = embed(run, listing.parent, tmp_path / "emb")
-    images, captions = found.sides["images"].ids, found.sides["captions"].ids
+    embeddings = embed(run, listing.parent, tmp_path / "emb")
+    images, captions = embeddings.sides["images"].ids, embeddings.sides["captions"].ids
     assert "0" in images and "caption/0" in captions and not {*images} & {*captions}
-    search = open_search(make_index(found, tmp_path / "idx"))
+    search = open_search(make_index(embeddings, tmp_path / "idx"))
     assert search.item("0").side == "images" and search.item("caption/0").side == "captions"
     assert search.like("caption/0").side == "images"
 
@@ -234,9 +234,9 @@ class TestTarShards:
         assert ids(source) == ["0.tar/s/1.png", "0.tar/s/2.png", "1.tar/1.png"]
         assert [entry.captions for entry in source.sides["images"]] == [("a dog",), (), ("x", "y")]
         assert ids(source, "captions") == ["0.tar/s/1.png#0", "1.tar/1.png#0", "1.tar/1.png#1"]
-        found = embed(run, tmp_path / "shards", tmp_path / "emb")
+        embeddings = embed(run, tmp_path / "shards", tmp_path / "emb")
         bare = embed(run, tmp_path / "one", tmp_path / "bare").sides["images"].gaussians()
-        assert found.sides["images"].gaussians().mean.allclose(bare.mean[[0, 1, 1]], atol=1e-5)
+        assert embeddings.sides["images"].gaussians().mean.allclose(bare.mean[[0, 1, 1]], atol=1e-5)
         assert len(embed(run, tmp_path / "shards" / "0.tar", tmp_path / "single").sides["images"]) == 2
 
     def test_hostile_members_are_listed_and_never_written(
@@ -251,9 +251,9 @@ class TestTarShards:
         monkeypatch.setattr(tarfile.TarFile, "extract", None)
         monkeypatch.setattr(tarfile.TarFile, "extractall", None)
         before = set(tmp_path.rglob("*"))
-        found = embed(run, path, tmp_path / "emb")
-        assert found.sides["images"].ids == ["h.tar/ok.png"]
-        lost = dict(found.corrupt)
+        embeddings = embed(run, path, tmp_path / "emb")
+        assert embeddings.sides["images"].ids == ["h.tar/ok.png"]
+        lost = dict(embeddings.corrupt)
         assert "leaves the dataset's folder" in lost["h.tar/../../evil.png"]
         assert "leaves the dataset's folder" in lost["h.tar//abs.png"] and "is a link" in lost["h.tar/l.png"]
         assert "a second picture" in lost["h.tar/ok.jpg"] and "is not readable JSON" in lost["h.tar/ok.json"]
@@ -265,8 +265,8 @@ class TestTarShards:
         path = tar(tmp_path / "cut.tar", *((f"{n}.png", png) for n in range(4)))
         whole = path.read_bytes()
         path.write_bytes(whole[: 2 * (512 + -(-len(png) // 512) * 512) + 600])
-        found = embed(run, path, tmp_path / "emb")
-        assert found.sides["images"].ids == ["cut.tar/0.png", "cut.tar/1.png"] and len(found.corrupt) >= 1
+        embeddings = embed(run, path, tmp_path / "emb")
+        assert embeddings.sides["images"].ids == ["cut.tar/0.png", "cut.tar/1.png"] and len(embeddings.corrupt) >= 1
         path.write_bytes(b"not a tar file" * 100)
         with pytest.raises(InputError, match="is not a readable tar file"):
             embed(run, path, tmp_path / "emb2")
@@ -299,12 +299,12 @@ class TestRunsOnFeatures:
         np.save(data / "features" / "mine.npy", values)
         (data / "features" / "images.txt").write_text("\n".join(f"p{n}.jpg" for n in range(16)))
         run = self._run(tmp_path / "run", "mine", (6, 0))
-        found = embed(run, data, tmp_path / "emb").sides["images"]
+        embedded = embed(run, data, tmp_path / "emb").sides["images"]
         model = load(run)
         images, _ = model.encode_dataset(model.open_dataset(data, "all"))
-        assert found.gaussians().mean.allclose(images.mean, atol=1e-5)  # type: ignore[union-attr]
-        assert found.gaussians().is_point
-        record = next(found.items())
+        assert embedded.gaussians().mean.allclose(images.mean, atol=1e-5)  # type: ignore[union-attr]
+        assert embedded.gaussians().is_point
+        record = next(embedded.items())
         assert record.location is not None and record.location.name == "images/p0.jpg"  # still shown
         np.save(data / "features" / "mine.npy", -values)  # computed anew
         again = embed(run, data, tmp_path / "emb").sides["images"].gaussians().mean
@@ -328,12 +328,12 @@ class TestRunsOnFeatures:
         run = self._run(tmp_path / "run", "efflite0", (1280, 0))
         for number in range(3):
             draw(tmp_path / "photos" / f"{number}.png", number)
-        found = embed(run, tmp_path / "photos", tmp_path / "emb").sides["images"]
+        embedded = embed(run, tmp_path / "photos", tmp_path / "emb").sides["images"]
         store = cache_features(tmp_path / "photos", frozen_backbone("efficientnet_lite0"), tmp_path / "features")
-        assert found.ids == list(store.names or ())
+        assert embedded.ids == list(store.names or ())
         model = load(run)
         expected = model.network.images(store.pooled_only().rows(range(3)))
-        assert found.gaussians().mean.allclose(expected.mean, atol=1e-3)  # type: ignore[union-attr]
+        assert embedded.gaussians().mean.allclose(expected.mean, atol=1e-3)  # type: ignore[union-attr]
         # a dataset whose features are not there: its pictures are looked at, and that is noted
         source = open_source(flickr, model, split="test")
         assert not source.stores and "the pictures themselves are read" in source.notes[0]
@@ -341,8 +341,8 @@ class TestRunsOnFeatures:
 
 def test_every_source_reads_its_pictures_back(model: Model, flickr: Path, tmp_path: Path, png: bytes) -> None:
     path = tar(tmp_path / "a.tar", ("1.png", png))
-    for place in (flickr, tmp_path / "one", path):
-        source = open_source(place, model)
+    for collection in (flickr, tmp_path / "one", path):
+        source = open_source(collection, model)
         where = source.sides["images"][0].location
         assert where is not None
         assert read_picture(read_location(source.roots, where)).size == (40, 32)

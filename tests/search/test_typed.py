@@ -23,12 +23,12 @@ def test_queries_are_parts_of_captions_and_whole_ones() -> None:
 
 def test_a_query_covers_the_images_whose_captions_have_its_telling_words() -> None:
     texts, covers = typed_queries(CAPTIONS, OWNERS, most=100)
-    said = [{word for caption in CAPTIONS[5 * i : 5 * i + 5] for word in words(caption)} for i in range(60)]
-    common = {word for own in said for word in own if sum(word in other for other in said) > 20}
+    words_of = [{word for caption in CAPTIONS[5 * i : 5 * i + 5] for word in words(caption)} for i in range(60)]
+    common = {word for image_words in words_of for word in image_words if sum(word in other for other in words_of) > 20}
     assert common  # "there", "is", …
     for text, count in zip(texts, covers, strict=True):
         telling = set(words(text)) - common
-        assert telling and count == sum(telling <= own for own in said), text
+        assert telling and count == sum(telling <= image_words for image_words in words_of), text
 
 
 def test_short_queries_cover_more() -> None:

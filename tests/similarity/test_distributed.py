@@ -62,8 +62,8 @@ def test_the_gradients_of_the_whole_batch_are_not_trivial(alone: dict[str, torch
 
 def test_parts_that_do_not_fit_together_are_named_on_every_process(tmp_path: Path) -> None:
     """In place of a collective that hangs, or of numbers that are read as others."""
-    for said in run([1, 1], tmp_path, "misfits"):
-        errors = bytes(said["errors"].tolist()).decode()
+    for result in run([1, 1], tmp_path, "misfits"):
+        errors = bytes(result["errors"].tolist()).decode()
         assert (
             "process 0: a tensor torch.float32 of shape (2, 3); process 1: a tensor torch.float32 of shape (2, 4)"
             in errors

@@ -90,13 +90,13 @@ def misfits(rank: int) -> dict[str, Tensor]:
         (torch.ones(2, 3), torch.ones(2, 3).double()),
         (Gaussian.point(torch.ones(2, 3)), Gaussian(torch.ones(2, 3), torch.ones(2, 3))),
     ]
-    said = []
+    errors = []
     for case in cases:
         try:
             gather(case[rank])
         except InputError as error:
-            said.append(str(error))
-    return {"errors": torch.tensor(list("\n".join(said).encode()), dtype=torch.uint8)}
+            errors.append(str(error))
+    return {"errors": torch.tensor(list("\n".join(errors).encode()), dtype=torch.uint8)}
 
 
 def fake() -> tuple[Gaussian, Gaussian, Tensor]:

@@ -139,6 +139,28 @@ def test_what_cannot_be_read_is_listed_and_left_out(
         embed(run, broken, tmp_path / "none")
 
 
+def fail_to_locate(patch: pytest.MonkeyPatch, broken: Any, failing: set[str], problem: Exception) -> None:
+    """Reading the location `broken` raises the problem, as long as `failing` holds something."""
+
+    def read_location(roots: Any, location: Any, original: Any = _embed.read_location) -> Any:
+        if failing and location == broken:
+            raise problem
+        return original(roots, location)
+
+    patch.setattr(_embed, "read_location", read_location)
+
+
+def fail_to_open(patch: pytest.MonkeyPatch, broken: str, failing: set[str], problem: Exception) -> None:
+    """Opening the picture `broken` raises the problem, as long as `failing` holds something."""
+
+    def opened(fp: Any, original: Any = Image.open, **more: Any) -> Any:
+        if failing and Path(fp).name == broken:
+            raise problem
+        return original(fp, **more)
+
+    patch.setattr(Image, "open", opened)
+
+
 @pytest.mark.parametrize("kind", ["rights", "disk", "memory", "gone", "tar"])
 def test_what_could_not_be_read_this_time_is_tried_again(
     run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -154,23 +176,13 @@ def test_what_could_not_be_read_this_time_is_tried_again(
     )
 
     if kind in ("tar", "gone"):
-
-        def placed(roots: Any, location: Any, original: Any = _embed.read_location) -> Any:
-            if failing and location == sought:
-                raise InputError("p03.png does not exist") if kind == "gone" else problem
-            return original(roots, location)
-
-        entries = open_source(source, load(run)).sides["images"]
-        sought = next(entry.location for entry in entries if entry.id == broken)
-        monkeypatch.setattr(_embed, "read_location", placed)
+        items = open_source(source, load(run)).sides["images"]
+        location = next(item.location for item in items if item.id == broken)
+        fail_to_locate(
+            monkeypatch, location, failing, InputError("p03.png does not exist") if kind == "gone" else problem
+        )
     else:
-
-        def opened(fp: Any, original: Any = Image.open, **more: Any) -> Any:
-            if failing and Path(fp).name == "p03.png":
-                raise problem
-            return original(fp, **more)
-
-        monkeypatch.setattr(Image, "open", opened)
+        fail_to_open(monkeypatch, "p03.png", failing, problem)
     for _ in range(2):
         embeddings = embed(run, source, out, batch_size=8)
         assert [name for name, _ in embeddings.corrupt] == [broken] and len(embeddings.sides["images"]) == 39
@@ -299,20 +311,9 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("torn", [0, 50, 99, 100])
-@pytest.mark.parametrize("cut", range(15))
-def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
-    cut: int, torn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A write that ends in its middle, at any of them: what the journal tells is then there, and is all there is."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-    rng = np.random.default_rng(0)
-    values = Gaussian(
-        torch.from_numpy(rng.normal(size=(20, 3)).astype(np.float32)),
-        torch.from_numpy(rng.normal(size=(20, 3))).float(),
-    )
-    folder = tmp_path / "part"
-    calls, computed, append = 0, [0] * 20, JournalWriter._append
+def tear_write(patch: pytest.MonkeyPatch, cut: int, torn: int) -> None:
+    """Of the journal's write number `cut`, only `torn` percent arrive; then the process is `Killed`."""
+    calls, append = 0, JournalWriter._append
 
     def failing(writer: JournalWriter, name: str, offset: int, content: bytes) -> None:
         nonlocal calls
@@ -321,6 +322,24 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
             raise Killed
         calls += 1
         append(writer, name, offset, content)
+
+    patch.setattr(JournalWriter, "_append", failing)
+
+
+@pytest.mark.parametrize("torn", [0, 50, 99, 100])
+@pytest.mark.parametrize("cut", range(15))
+def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
+    cut: int, torn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever write ends in its middle: what the journal lists is there, and nothing else."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    rng = np.random.default_rng(0)
+    values = Gaussian(
+        torch.from_numpy(rng.normal(size=(20, 3)).astype(np.float32)),
+        torch.from_numpy(rng.normal(size=(20, 3))).float(),
+    )
+    folder = tmp_path / "part"
+    computed = [0] * 20
 
     def work() -> None:
         with JournalWriter(folder) as writer:
@@ -334,12 +353,9 @@ def test_cut_short_within_any_write_nothing_is_lost_or_done_twice(
                     assert str(n) not in before
                     computed[n] += 1
 
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(JournalWriter, "_append", failing)
-            work()
-    except Killed:
-        pass
+    with contextlib.suppress(Killed), pytest.MonkeyPatch.context() as patch:
+        tear_write(patch, cut, torn)
+        work()
     work()
     journal = read_journal(folder)
     journal.check()

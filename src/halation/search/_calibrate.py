@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from halation._errors import InputError, one_of
 from halation._progress import Progress, silent
-from halation.calibration import Ambiguity, CalibratorFit, Calibrators, fit_calibrator, reliability_plot
+from halation.calibration import (
+    Ambiguity,
+    CalibratorFit,
+    Calibrators,
+    JudgedScores,
+    fit_calibrator,
+    reliability_plot,
+)
 from halation.data import Dataset, Direction
 from halation.encoders import Model, load
 from halation.search._judge import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
@@ -78,16 +87,10 @@ def calibrate_run(
         notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
     before, uncalibrated = uncalibrated_probability(read_recipe(model.folder), model.learnt)
     judged = judge(model, dataset, near_pairs, progress=progress)
-    fitted: dict[Direction, CalibratorFit] = {}
-    for done, (direction, scores) in enumerate(judged.items()):
-        progress("calibrating", done, 2)
-        fitted[direction] = fit_calibrator(
-            scores, top=top, precision=precision, alpha=alpha, before=uncalibrated, seed=seed
-        )
+    fitted = _fit(judged, progress, top=top, precision=precision, alpha=alpha, before=uncalibrated, seed=seed)
     if near_pairs is not None and judged["t2i"].uncertainty is not None:
         fitted["t2i"] = _with_typed_queries(fitted["t2i"], model, dataset, seed)
         notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
-    progress("calibrating", 2, 2)
     name = f"{len(dataset):,} images of {dataset.name}"
     both = (fitted["t2i"].calibrator, fitted["i2t"].calibrator)
     calibrators = Calibrators(*both, model.fingerprint, name, tuple(notes), image_digests(dataset))
@@ -96,6 +99,18 @@ def calibrate_run(
         calibrators.save(model.folder / CALIBRATION)
         calibrated.plot(model.folder / "reliability.png")
     return calibrated
+
+
+def _fit(
+    judged: Mapping[Direction, JudgedScores], progress: Progress, **options: Any
+) -> dict[Direction, CalibratorFit]:
+    """`fit_calibrator` of both directions."""
+    fitted: dict[Direction, CalibratorFit] = {}
+    for done, (direction, scores) in enumerate(judged.items()):
+        progress("calibrating", done, len(judged))
+        fitted[direction] = fit_calibrator(scores, **options)
+    progress("calibrating", len(judged), len(judged))
+    return fitted
 
 
 def _with_typed_queries(fitted: CalibratorFit, model: Model, dataset: Dataset, seed: int) -> CalibratorFit:

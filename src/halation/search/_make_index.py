@@ -56,13 +56,11 @@ def make_index(
     """
     if uri is not None and backend != "milvus":
         raise InputError(f"a uri is for the backend milvus, not for {backend}", argument="backend", value="milvus")
-    target = Path(out)
-    check_utf8(target)
+    target = _checked_target(Path(out))
     source = embeddings if isinstance(embeddings, Embeddings) else Embeddings.open(embeddings)
     _check_ids(source)
     others = None if queries is None else _same_model(queries, source)
     banks = {side: _query_bank(side, source, others, needed=hubness is not None) for side in source.sides}
-    _check_target(target)
     with contextlib.ExitStack() as new_collections, replace_version(target, HEAD, retire=_drop_collections) as version:
         version.head |= _head(source)
         for done, (side, embedded) in enumerate(source.sides.items()):
@@ -70,14 +68,13 @@ def make_index(
             chosen: str | Backend = backend
             if uri is not None:
                 chosen = new_collections.enter_context(_new_milvus(uri, recall, target, version.name))
-            bank = banks[side]
             version.head["sides"][side] = _index_side(
                 embedded,
                 version.folder / side,
                 similarity=getattr(similarity, source.similarity),
                 backend=chosen,
                 hubness=hubness,
-                queries=None if bank is None else _sampled(bank),
+                queries=banks[side],
                 recall=recall,
                 meta={"side": side, "run": version.head["run"], "fingerprint": version.head["fingerprint"]},
             )
@@ -146,13 +143,13 @@ def _same_model(queries: Embeddings | str | os.PathLike[str], embeddings: Embedd
     return others
 
 
-def _query_bank(side: Side, embeddings: Embeddings, others: Embeddings | None, *, needed: bool) -> EmbeddedSide | None:
+def _query_bank(side: Side, embeddings: Embeddings, others: Embeddings | None, *, needed: bool) -> Gaussian | None:
     """The queries to measure this side on: those given, or the other side of the collection; None: there are none."""
     other: Side = "captions" if side == "images" else "images"
     for source in (others, embeddings):
         if source is not None and other in source.sides:
             source.sides[other].check()
-            return source.sides[other]
+            return _sampled(source.sides[other])
     if needed:
         raise InputError(
             f"holds only {side}, and hubness is measured on {other}",
@@ -176,10 +173,12 @@ def _records(embedded: EmbeddedSide) -> Iterator[ItemRecord]:
             yield ItemRecord(item.id, item.captions, item.location, uncertainty)
 
 
-def _check_target(target: Path) -> None:
-    """An InputError if a folder holds anything but an index."""
+def _checked_target(target: Path) -> Path:
+    """The folder itself; an InputError if it holds anything but an index, or has a name that is not UTF-8."""
+    check_utf8(target)
     if target.is_file() or (target.is_dir() and not (target / HEAD).is_file() and _holds_other_files(target)):
         raise InputError("exists and is not an index of halation", path=target, remedy="name a new or empty folder")
+    return target
 
 
 def _holds_other_files(folder: Path) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from halation._errors import InputError
@@ -23,44 +23,59 @@ def dataset_source(folder: Path, model: Model, split: str | None) -> Source:
     layout = recognise(folder)
     every = ["all"] if "all" in layout.splits else list(layout.splits)
     splits = every if split is None else [layout.resolve(split)]
-    roots: list[Path] = [Path(os.path.realpath(folder))]
-    items: dict[Side, dict[str, SourceItem]] = {"images": {}, "captions": {}}
-    stores, notes = [], []
+    collected, notes = _Collected([Path(os.path.realpath(folder))]), list[str]()
     for name in splits:
-        dataset, note = _opened(folder, name, model)
-        notes += [*note, *dataset.truth.notes]
-        if dataset.features is not None:
-            stores.append(dataset.features)
-        features = "" if dataset.features is None else _features_stamp(dataset.features)
-        captions_of: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
-        for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
-            captions_of[image].append((to_utf8(str(caption)), to_utf8(text)))
-        for image, image_id in enumerate(dataset.truth.image_ids):
-            location, stamp = _location(dataset, image, roots)
-            row = None if dataset.features is None else (len(stores) - 1, image)
-            texts = tuple(text for _, text in captions_of[image])
-            item = SourceItem(str(image_id), stamp if row is None else features, texts, location, row)
-            if item.id in items["images"]:
-                continue  # in two splits: once is enough
-            items["images"][item.id] = item
-            for caption, text in captions_of[image]:
-                caption_id = caption if caption not in items["captions"] else f"{name}/{caption}"
-                items["captions"][caption_id] = SourceItem(caption_id, text_stamp(text), (text,))
-    lists: dict[Side, list[SourceItem]] = {side: list(by_id.values()) for side, by_id in items.items()}
-    if not items["images"].keys().isdisjoint(items["captions"]):  # numbers, as COCO's: an id must name one item
-        lists["captions"] = [item._replace(id=f"caption/{item.id}") for item in lists["captions"]]
+        dataset, problems = _opened(folder, name, model)
+        notes += [*problems, *dataset.truth.notes]
+        collected.add(dataset, name)
     return Source(
         str(folder),
-        tuple(roots),
-        lists,
-        (),
-        tuple(stores),
-        tuple(dict.fromkeys(notes)),
-        None if split is None else splits[0],
+        tuple(collected.roots),
+        collected.sides(),
+        stores=tuple(collected.stores),
+        notes=tuple(dict.fromkeys(notes)),
+        split=None if split is None else splits[0],
     )
 
 
+@dataclass
+class _Collected:
+    """The items of the splits that were read so far, by their ids."""
+
+    roots: list[Path]
+    images: dict[str, SourceItem] = field(default_factory=dict)
+    captions: dict[str, SourceItem] = field(default_factory=dict)
+    stores: list[FeatureStore] = field(default_factory=list)
+
+    def add(self, dataset: Dataset, split: str) -> None:
+        """Add the images of a split and their captions; an image that an earlier split has is skipped."""
+        if dataset.features is not None:
+            self.stores.append(dataset.features)
+        features = None if dataset.features is None else _features_stamp(dataset.features)
+        captions_of: list[list[tuple[str, str]]] = [[] for _ in range(len(dataset))]
+        for caption, image, text in zip(dataset.truth.caption_ids, dataset.image_of, dataset.captions, strict=True):
+            captions_of[image].append((to_utf8(str(caption)), to_utf8(text)))
+        for image, image_id in enumerate(map(str, dataset.truth.image_ids)):
+            if image_id in self.images:
+                continue
+            location, stamp = _location(dataset, image, self.roots)
+            row = None if features is None else (len(self.stores) - 1, image)
+            texts = tuple(text for _, text in captions_of[image])
+            self.images[image_id] = SourceItem(image_id, features or stamp, texts, location, row)
+            for caption, text in captions_of[image]:
+                caption_id = caption if caption not in self.captions else f"{split}/{caption}"
+                self.captions[caption_id] = SourceItem(caption_id, text_stamp(text), (text,))
+
+    def sides(self) -> dict[Side, list[SourceItem]]:
+        """The items of both sides, in order, with ids that differ: COCO has the same numbers on both sides."""
+        images, captions = list(self.images.values()), list(self.captions.values())
+        if not self.images.keys().isdisjoint(self.captions):
+            captions = [item._replace(id=f"caption/{item.id}") for item in captions]
+        return {"images": images, "captions": captions}
+
+
 def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]:
+    """The split, with stored features if the model can use them, and notes."""
     features = model.config.data.features or None
     if features is None:
         return open_dataset(folder, split), []
@@ -74,7 +89,7 @@ def _opened(folder: Path, split: str, model: Model) -> tuple[Dataset, list[str]]
             raise
         return dataset, [f"the pictures themselves are read, because their features cannot be used ({error})"]
     if dataset.features is not None and not model.config.image.local:
-        dataset = dataclasses.replace(dataset, features=dataset.features.pooled_only())
+        dataset = replace(dataset, features=dataset.features.pooled_only())
     return dataset, []
 
 

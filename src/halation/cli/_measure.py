@@ -80,15 +80,16 @@ def evaluate(
     table_format: TableFormat = Format.table,
 ) -> None:
     """Measure scores, embeddings or a run with every metric of the field."""
-    from halation.evaluation import evaluate as measure
+    from halation.evaluation import evaluate as evaluate_scores
     from halation.evaluation import named_protocol
 
     _check_arguments(scores, images, captions, trec)
     _check_writable(out)
     matrix, truth = _scores_and_truth(scores, data, split, captions_per_image)
-    truth = truth if protocol is None else named_protocol(protocol).prepare(truth)
+    if protocol is not None:
+        truth = named_protocol(protocol).prepare(truth)  # the TREC files need it too
     with progress_bar() as progress:
-        report = measure(
+        report = evaluate_scores(
             matrix, truth, metric or None, folds, images=_matrix(images), captions=_matrix(captions),
             protocol=protocol, tokenizer=tokenizer, resamples=resamples, seed=seed, progress=progress,
         )  # fmt: skip
@@ -114,12 +115,12 @@ def compare(
     Each metric gets a paired randomisation test and a confidence interval.
     """
     from halation.evaluation import Report
-    from halation.evaluation import compare as measure
+    from halation.evaluation import compare as compare_reports
 
     _check_writable(out)
     reports = Report.from_json(a), Report.from_json(b)
     with progress_bar() as progress:
-        result = measure(*reports, resamples=resamples, seed=seed, progress=progress)
+        result = compare_reports(*reports, resamples=resamples, seed=seed, progress=progress)
     if table_format is Format.table:
         print(f"A = {a}\nB = {b}\n")
     _print(result, table_format)

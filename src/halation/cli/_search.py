@@ -66,7 +66,7 @@ def embed(
 
 
 def _print_embedded(embeddings: Embeddings, seconds: float) -> None:
-    counts = " and ".join(f"{len(one):,} {side}" for side, one in embeddings.sides.items())
+    counts = " and ".join(f"{len(embedded):,} {side}" for side, embedded in embeddings.sides.items())
     print(f"{embeddings.folder}: {counts} ({seconds:.1f} s)")
     for _, reason in embeddings.corrupt[:3]:
         print(f"left out: {reason}", file=sys.stderr)
@@ -131,7 +131,8 @@ def search(
         print(json.dumps(answer.to_dict(), ensure_ascii=False, indent=2))
         return
     _show(answer)
-    if not opened.about["calibrated"] and answer.side != ("images" if image else "captions"):
+    across = answer.side != ("images" if image else "captions")  # pictures by words, or captions by a picture
+    if across and not opened.about["calibrated"]:
         print(f"for match probabilities: halation calibrate {opened.about['run']} --data DATA", file=sys.stderr)
 
 
@@ -147,8 +148,9 @@ def _show(answer: Answer) -> None:
     times = (
         f"{len(answer.hits)} {answer.side}; encoded in {answer.encode_ms:.0f} ms, found in {answer.search_ms:.1f} ms"
     )
-    broad = f"{'an' if answer.ambiguity == 'ordinary' else 'a'} {answer.ambiguity} query; " if answer.ambiguity else ""
-    print(f"\n{broad}{times}")
+    article = "an" if answer.ambiguity == "ordinary" else "a"
+    ambiguity = f"{article} {answer.ambiguity} query; " if answer.ambiguity else ""
+    print(f"\n{ambiguity}{times}")
     if answer.promise:
         print(answer.promise)
     for note in answer.notes:
@@ -158,8 +160,8 @@ def _show(answer: Answer) -> None:
 def _certainty(hit: Hit) -> str:
     if hit.probability is None:
         return f"{hit.score:8.3f}"
-    full = round(_BAR * hit.probability)
-    return f"{100 * hit.probability:3.0f} % {'█' * full}{'·' * (_BAR - full)}"
+    filled = round(_BAR * hit.probability)
+    return f"{100 * hit.probability:3.0f} % {'█' * filled}{'·' * (_BAR - filled)}"
 
 
 def add_verbs(app: typer.Typer) -> None:

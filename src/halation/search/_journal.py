@@ -160,7 +160,7 @@ class JournalWriter:
         An item missed before for the same reason is not written again: a run may be repeated for ever.
         """
         line: dict[str, Any] = {"rows": list(rows), "corrupt": list(corrupt)}
-        if new := [one for one in missed if self.journal.missed.get(one[0]) != one[1:]]:
+        if new := [failure for failure in missed if self.journal.missed.get(failure[0]) != failure[1:]]:
             line["missed"] = new
         if not rows and not corrupt and not new:
             return

@@ -16,7 +16,7 @@ from worlds import sample_scores
 World = tuple[np.ndarray, Truth]
 
 
-def test_a_clearly_better_system_is_told_apart_in_every_metric(world: World) -> None:
+def test_a_clearly_better_system_differs_in_every_metric(world: World) -> None:
     _, truth = world
     names = ["R@10", "MedR", "R-P", "ASP"]
     worse, better = (evaluate(sample_scores(truth, noise, 5), truth, names, resamples=0) for noise in (2.0, 0.3))

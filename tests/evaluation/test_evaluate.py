@@ -139,9 +139,7 @@ def test_embeddings_in_blocks_give_the_report_of_their_score_matrix(world: World
     assert results_of(from_points) == pytest.approx(results_of(evaluate(images @ captions.T, truth, resamples=0)))
 
 
-def test_points_are_compared_by_cosine_and_gaussians_by_csd_unless_told_otherwise(
-    world: World, rng: np.random.Generator
-) -> None:
+def test_points_are_compared_by_cosine_and_gaussians_by_csd_by_default(world: World, rng: np.random.Generator) -> None:
     from halation import Gaussian, similarity
 
     truth = world[1]
@@ -283,7 +281,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_told_clearly(case: str, world: World) -> None:
+def test_bad_input_gets_a_clear_error(case: str, world: World) -> None:
     call, message = BAD[case]
     with pytest.raises(InputError, match=message):
         call(*world)
@@ -325,7 +323,7 @@ def test_truncated_rankings_are_refused(world: World) -> None:
         Rankings.from_ids({**whole, 7: [*whole[7][:-1], "elsewhere"]}, back, truth)
 
 
-def test_rankings_of_the_queries_that_are_asked_suffice(world: World) -> None:
+def test_rankings_of_the_truths_queries_suffice(world: World) -> None:
     truth = world[1]
     whole = {str(image): list(truth.caption_ids) for image in truth.image_ids}  # ids as text, as JSON gives them
     back = {caption: list(truth.image_ids) for caption in truth.caption_ids}

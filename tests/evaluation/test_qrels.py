@@ -21,7 +21,7 @@ def graded() -> Truth:
     )
 
 
-def test_each_positive_of_a_query_that_is_asked_is_one_line(tmp_path: Path) -> None:
+def test_each_positive_of_a_query_is_one_line(tmp_path: Path) -> None:
     write_qrels(graded(), tmp_path / "i2t.qrels", "i2t")
     assert (tmp_path / "i2t.qrels").read_text() == "my%20dog.jpg 0 c%201 1\n7 0 c2 1\n"
     write_qrels(graded().replace(caption_queries=[1]), tmp_path / "t2i.qrels", "t2i")

@@ -86,7 +86,7 @@ def test_bootstrap_means_equal_drawing_by_hand(rng: np.random.Generator) -> None
         assert value == pytest.approx(chosen.mean(), rel=1e-12)
 
 
-def test_two_equal_systems_are_never_told_apart() -> None:
+def test_two_equal_systems_never_differ() -> None:
     values = np.random.default_rng(0).random(50)
     assert p_value(values, values, queries(np.arange(50)), 500, seed=0) == 1.0
 

@@ -19,7 +19,7 @@ from index_contract import some_clouds
 
 
 class Flaky(Exact):
-    """Does half of what it is asked and then fails, when it is told to."""
+    """A backend that does half of a change and then fails, while `failing` is set."""
 
     name = "flaky"
     failing = False
@@ -101,7 +101,7 @@ def test_an_index_is_not_saved_while_its_backend_is_away(tmp_path: Path) -> None
 
 
 class Client:
-    """What pymilvus gives, as far as it matters here: fails as told, then answers."""
+    """A client like that of pymilvus: it raises the given errors, then answers."""
 
     def __init__(self, errors: list[Exception]) -> None:
         self.errors, self.calls, self.closed = errors, 0, 0
@@ -144,14 +144,14 @@ def test_a_server_that_stays_away_is_given_up_in_words_without_the_password(conn
     assert "token" not in str(caught.value)
 
 
-def test_what_a_server_refuses_is_not_asked_again(connected: Any) -> None:
+def test_a_refused_request_is_not_repeated(connected: Any) -> None:
     call, client = connected([ValueError("illegal dimension")])
     with pytest.raises(InputError, match="would not search: illegal dimension"):
         call.do("search", "ask")
     assert client.calls == 1
 
 
-def test_a_server_that_is_not_there_is_said_to_be(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match=r"Milvus at http://127\.0\.0\.1:1 did not make a collection"):
         Index(["a"], [[0.0, 1.0]], backend=Milvus("http://127.0.0.1:1", patience=0.5))
 

@@ -1,4 +1,4 @@
-"""`Index`: what it finds, how it changes, what it refuses."""
+"""`Index`: searching, changing, and refused input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_against(scores: torch.Tensor, ranking: object, k: int) -> None:
 
 
 @pytest.mark.parametrize("points", [False, True])
-def test_queries_of_csd_are_asked_as_csd_says(points: bool) -> None:
+def test_queries_of_csd_get_the_points_of_csd(points: bool) -> None:
     some = some_clouds(7, seed=3)
     queries = Gaussian.point(some.mean) if points else some
     points, constant = PointEncoder(similarity.csd, penalty=False).queries(queries)
@@ -268,7 +268,7 @@ def test_numbers_that_are_none_are_refused_with_the_items_name() -> None:
     assert checked(huge, "query") is huge
 
 
-def test_a_zero_vector_has_no_direction_to_index_but_may_be_asked() -> None:
+def test_a_zero_vector_cannot_be_indexed_by_cosine_but_may_be_a_query() -> None:
     with pytest.raises(InputError, match="the mean of 'b' is zero"):
         Index(["a", "b"], [[1.0, 0.0], [0.0, 0.0]], similarity.cosine)
     ranking = Index(["a", "b"], [[1.0, 0.0], [0.0, 1.0]], similarity.cosine).search([[0.0, 0.0]], 2)

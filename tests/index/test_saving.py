@@ -194,7 +194,7 @@ def test_a_damaged_or_missing_file_is_named(what: str, damage: str, tmp_path: Pa
             Index.load(tmp_path, verify=False)
 
 
-def test_another_format_or_no_index_at_all_is_said(tmp_path: Path) -> None:
+def test_another_format_or_no_index_at_all_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no index\.json"):
         Index.load(tmp_path)
     an_index().save(tmp_path)

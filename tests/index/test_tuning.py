@@ -26,7 +26,7 @@ def a_world(n: int, queries: int, dim: int = 16, spread: float = 0.4) -> tuple[G
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("target", [0.9, 0.99])
-def test_a_tuned_index_has_the_recall_it_was_asked_for(given: bool, target: float) -> None:
+def test_a_tuned_index_has_the_recall_it_was_given(given: bool, target: float) -> None:
     items, queries = a_world(6000, 800)
     names = [str(number) for number in range(6000)]
     index = Index(names, items, backend=Faiss(flat_below=5000, recall=target), queries=queries[:400] if given else None)

@@ -230,7 +230,7 @@ def test_info_nce_is_clips_cross_entropy_when_each_image_has_one_caption() -> No
     assert module.log_temperature.grad is not None
 
 
-def test_info_nce_equals_a_loop_in_which_other_matches_are_no_competitors() -> None:
+def test_info_nce_equals_a_loop_in_which_other_matches_do_not_compete() -> None:
     scores, matches = scores_and_matches()
 
     def one_way(s: list[list[float]], m: list[list[bool]]) -> float:

@@ -282,7 +282,7 @@ def test_what_cannot_be_ranked_is_refused_by_name(
         soft_rank(scores, temperature, mask=mask)
 
 
-def test_nan_is_named_when_asked_and_stays_in_its_row_otherwise() -> None:
+def test_nan_is_named_with_check_and_stays_in_its_row_without() -> None:
     scores = rows("uniform", 3, 20, seed=0).detach()
     scores[1, 4] = math.nan
     with pytest.raises(InputError, match=r"scores\[1, 4\] is nan"):

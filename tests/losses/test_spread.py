@@ -1,4 +1,4 @@
-"""σ as the temperature of retrieval: the equation by a loop, what it teaches, and what it leaves alone."""
+"""σ as the temperature of retrieval: the equation by a loop, the order of σ it trains, the means it leaves alone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_spread_equals_a_loop_over_its_equation(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_others_are_told_from_by_those_who_meet_them(seed: int) -> None:
+def test_others_are_negatives_of_the_queries_that_meet_them(seed: int) -> None:
     g = torch.Generator().manual_seed(seed)
     a, b, matches = clouds(5, seed), clouds(5, seed + 50), torch.eye(5) > 0
     points = [torch.randn(4, 3, generator=g, dtype=torch.float64) for _ in range(2)]
@@ -120,7 +120,7 @@ def test_wider_clouds_and_a_smaller_scale_say_the_same() -> None:
 
 
 def test_an_item_among_many_alike_ends_with_a_larger_sigma_than_one_that_stands_alone() -> None:
-    """Ten captions in one place, one apart: whichever of the ten is meant, the images cannot tell."""
+    """Ten captions at one point and one apart: no image can tell the ten from each other."""
     generator = torch.Generator().manual_seed(0)
     means = torch.cat([0.05 * torch.randn(10, 2, generator=generator), torch.tensor([[0.6, 0.0]])])
     log_var, loss = torch.zeros(11, 2, requires_grad=True), Spread(1.0)

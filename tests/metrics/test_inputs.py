@@ -1,4 +1,4 @@
-"""What the metrics take and what they refuse: every float type, tensors, views; nothing that has no order."""
+"""Metrics accept every float type, tensors and views, and refuse values without an order."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_scores_without_an_order_are_refused_by_their_place(name: str, bad: floa
 
 
 @every_metric
-def test_huge_scores_are_no_overflow(name: str) -> None:
+def test_huge_scores_do_not_overflow(name: str) -> None:
     np.testing.assert_array_equal(METRICS[name](SCORES * 2.0**1020), METRICS[name](SCORES))
     np.testing.assert_array_equal(METRICS[name]((SCORES * 2.0**124).astype(np.float32)), METRICS[name](SCORES))
 
 
 @every_metric
-def test_what_is_no_matrix_of_numbers_is_refused(name: str) -> None:
+def test_anything_but_a_matrix_of_numbers_is_refused(name: str) -> None:
     for bad, message in (
         ([1.0, 2.0], "must be a matrix"),
         (np.zeros((2, 4, 1)), "must be a matrix"),

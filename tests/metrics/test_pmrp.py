@@ -83,7 +83,7 @@ def test_a_ranking_cut_off_at_the_top_is_refused(golden: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("zeta", [-1, (0, -1), (), (1, 1), 0.5, "0", (0, None)])
-def test_a_zeta_that_is_no_count_is_refused(zeta: Any) -> None:
+def test_a_zeta_that_is_not_a_count_is_refused(zeta: Any) -> None:
     with pytest.raises(InputError, match="zeta must be"):
         pmrp([[1.0]], [[1]], [[1]], zeta)
 

@@ -53,7 +53,7 @@ def test_long_rows_of_every_magnitude_are_sorted(dtype: type, rng: np.random.Gen
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_neighbouring_floats_are_told_apart(dtype: type) -> None:
+def test_neighbouring_floats_rank_apart(dtype: type) -> None:
     least = np.finfo(dtype).smallest_subnormal
     one = np.nextafter(dtype(1), dtype(2))
     assert_ranked(np.array([[-least, 1, one, least, 0, -1, -one, np.finfo(dtype).max, np.finfo(dtype).min]], dtype))

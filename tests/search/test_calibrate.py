@@ -1,4 +1,4 @@
-"""A run calibrated on what it was not trained on: the files, the part of dev that is used, mistakes; and the study."""
+"""Calibrating a run: the files, the part of dev that is used, mistakes; and the study."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
         (["model.head='sgr'"], "which is in 0…1"),
     ],
 )
-def test_without_calibration_one_would_have_said(tmp_path: Path, settings: list[str], words: str) -> None:
+def test_the_uncalibrated_probability_follows_the_loss(tmp_path: Path, settings: list[str], words: str) -> None:
     (tmp_path / "toy.toml").write_text(RECIPE)
     description, function = uncalibrated_probability(
         read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings]), {}
@@ -172,7 +172,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("term", SAID)
-def test_what_one_would_have_said_is_at_what_the_run_learnt(tmp_path: Path, term: str) -> None:
+def test_the_uncalibrated_probability_uses_the_scale_the_run_learnt(tmp_path: Path, term: str) -> None:
     settings, learnt, expected, words = SAID[term]
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = read_recipe(tmp_path / "toy.toml", ["loss.infonce.weight=0", *settings, f"loss.{term}.weight=1"])

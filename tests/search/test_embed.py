@@ -1,4 +1,4 @@
-"""Embedding a collection: what is kept is what the model gives, whatever interrupts it."""
+"""Embedding a collection: the folder holds the model's output, however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_more_processes_with_nothing_left_to_do_leave_what_an_index_can_read(
     assert len(open_search(make_index(out, tmp_path / "idx")).text("a dog", 3).hits) == 3
 
 
-def test_parts_without_rows_that_a_manifest_names_are_no_damage(run: Path, photos: Path, tmp_path: Path) -> None:
+def test_parts_without_rows_in_a_manifest_do_no_harm(run: Path, photos: Path, tmp_path: Path) -> None:
     side = embed(run, photos, tmp_path / "emb").sides["images"]
     with JournalWriter(side.folder / "part-00000-of-00002"):
         pass
@@ -451,7 +451,7 @@ def test_stopped_in_its_last_steps_the_same_call_does_the_rest(
 
 class TestMistakes:
     @pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 0}, {"batch_size": 0}, {"shard": ("a", 2)}])
-    def test_numbers_that_make_no_sense_are_said_before_anything_is_written(
+    def test_numbers_that_make_no_sense_are_refused_before_anything_is_written(
         self, run: Path, photos: Path, tmp_path: Path, options: dict[str, Any]
     ) -> None:
         with pytest.raises(InputError, match=r"must be 1 or more|is not two whole numbers"):
@@ -493,7 +493,7 @@ class TestMistakes:
         ):
             embed(run, photos, tmp_path / "emb")
 
-    def test_a_full_disk_is_said_and_nothing_is_lost(
+    def test_a_full_disk_is_named_and_nothing_is_lost(
         self, run: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         append, calls = JournalWriter._append, iter(range(100))

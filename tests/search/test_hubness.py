@@ -1,4 +1,4 @@
-"""Hubs in a search: the order loses what they gain, scores and probabilities stay the model's own, and that is said."""
+"""Hubs in a search: the order is corrected, scores and probabilities are not, and a note says so."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() 
     assert stood.probabilities[:21] == pytest.approx(fell.probabilities[3:24], abs=1e-12)
 
 
-def test_the_command_takes_it_and_its_mistakes_are_said(embedded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_corrects_hubs_and_names_mistakes(embedded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def halation(*arguments: Any) -> str:
         cli(*arguments)
         return capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Asking an index: what is found, how far to trust it, and what each mistake looks like."""
+"""Searching an index: the hits, how far to trust them, and the message for each mistake."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TestAnswers:
         assert answer.encode_ms > 0 and answer.search_ms > 0
         assert [hit.score for hit in search.text(query, k=3).hits] == [hit.score for hit in answer.hits[:3]]
 
-    def test_a_picture_finds_captions_and_its_like(self, search: Search, run: Path, flickr: Path) -> None:
+    def test_a_picture_finds_captions_and_similar_pictures(self, search: Search, run: Path, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p3.jpg")
         similar = search.image(picture, k=4, want="images", name="p3.jpg")
         assert (similar.side, similar.query, ids(similar)[0]) == ("images", "p3.jpg", "p3.jpg")
@@ -178,7 +178,7 @@ class TestAnswers:
 
 
 class TestQueries:
-    def test_a_very_long_query_is_bounded_and_that_is_said(self, search: Search) -> None:
+    def test_a_very_long_query_is_cut_with_a_note(self, search: Search) -> None:
         query = "a red dog " + "and the snow " * 3333
         answer = search.text(query, k=3)
         assert answer.notes == ["the query has 10,002 words; only the first 256 were read"]
@@ -186,12 +186,12 @@ class TestQueries:
         assert "characters; only the first 10,000" in search.text("dog" * 1_000_000).notes[0]
 
     @pytest.mark.parametrize("query", ["", "  \n\t ", "\0"])
-    def test_an_empty_query_is_said(self, search: Search, query: str) -> None:
+    def test_an_empty_query_is_refused(self, search: Search, query: str) -> None:
         with pytest.raises(InputError, match="the query is empty; write what to look for"):
             search.text(query)
 
     @pytest.mark.parametrize("query", ["🐕❄️", "狗在雪里", "\ud83d", "!?…", "zzzzz", "' OR 1=1; DROP TABLE items --"])
-    def test_words_the_model_does_not_know_are_said(self, search: Search, query: str) -> None:
+    def test_words_the_model_does_not_know_are_noted(self, search: Search, query: str) -> None:
         answer = search.text(query)
         assert "the model knows none of these words" in answer.notes[0] and len(answer.hits) == 10
         assert answer.nothing_matches and answer.hits[0].probability is None
@@ -304,7 +304,7 @@ class TestTrust:
 
 
 @pytest.mark.parametrize("change", ["fingerprint", "version"])
-def test_a_calibration_of_another_model_is_left_out_and_said(
+def test_a_calibration_of_another_model_is_left_out_with_a_note(
     run: Path, photos: Path, tmp_path: Path, change: str
 ) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run"))
@@ -324,7 +324,7 @@ def test_a_calibration_of_another_model_is_left_out_and_said(
 
 
 class TestDegraded:
-    def test_a_picture_deleted_from_disk_is_still_found_and_said(self, run: Path, tmp_path: Path) -> None:
+    def test_a_picture_deleted_from_disk_is_still_found_with_a_note(self, run: Path, tmp_path: Path) -> None:
         for number in range(3):
             draw(tmp_path / "photos" / f"{number}.png", number)
         embed(run, tmp_path / "photos", tmp_path / "emb")
@@ -549,13 +549,13 @@ class TestMistakes:
         with pytest.raises(InputError, match=r"images holds no index.json"):
             open_search(own_index)
 
-    def test_folders_that_are_no_index(self, run: Path, tmp_path: Path) -> None:
+    def test_folders_that_are_not_an_index(self, run: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="does not exist; make it with `halation index`"):
             open_search(tmp_path / "nowhere")
         with pytest.raises(InputError, match="it is not a folder that `halation index` made"):
             open_search(run)
 
-    def test_an_index_never_replaces_what_is_none(self, index: Path, run: Path, tmp_path: Path) -> None:
+    def test_an_index_never_replaces_other_files(self, index: Path, run: Path, tmp_path: Path) -> None:
         precious = tmp_path / "precious"
         precious.mkdir()
         (precious / "thesis.tex").touch()

@@ -1,4 +1,4 @@
-"""What collections people have: folders, JSON Lines, text, tar shards; and what is wrong with some of them."""
+"""Collections of every kind (folders, JSON Lines, text, tar shards), whole and damaged."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class TestFolders:
             with pytest.raises(InputError, match=r"has a name that is not UTF-8; name another folder"):
                 work()
 
-    def test_mistakes_are_said(self, model: Model, tmp_path: Path, png: bytes) -> None:
+    def test_mistakes_are_named(self, model: Model, tmp_path: Path, png: bytes) -> None:
         (tmp_path / "empty").mkdir()
         for path, what in (
             (tmp_path / "empty", "holds no picture"),
@@ -310,7 +310,7 @@ class TestRunsOnFeatures:
         again = embed(run, data, tmp_path / "emb").sides["images"].gaussians().mean
         assert not again.allclose(images.mean, atol=1e-3)  # type: ignore[union-attr]
 
-    def test_pictures_a_run_cannot_see_are_said_in_words(self, flickr: Path, tmp_path: Path) -> None:
+    def test_a_run_that_cannot_read_pictures_is_named(self, flickr: Path, tmp_path: Path) -> None:
         run = self._run(tmp_path / "run", "mine", (6, 0))
         with pytest.raises(InputError, match=r"trained on features \(features/mine\) and does not say which network"):
             embed(run, flickr / "images", tmp_path / "emb")

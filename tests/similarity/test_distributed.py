@@ -108,6 +108,6 @@ def test_one_seed_for_both_sides_would_draw_the_same_noise() -> None:
     assert abs((images * captions).mean().item()) < 0.03
 
 
-def test_keys_that_are_no_numbers_are_refused() -> None:
+def test_keys_that_are_not_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="whole numbers"):
         keyed_noise(torch.rand(3), 1, 1)

@@ -82,7 +82,7 @@ def step(rank: int, sizes: list[int]) -> dict[str, Tensor]:
 
 
 def misfits(rank: int) -> dict[str, Tensor]:
-    """What is said of parts that differ between the processes."""
+    """The errors for parts that differ between the processes."""
     cases: list[tuple[Tensor | Gaussian, Tensor | Gaussian]] = [
         (torch.ones(2, 3), torch.ones(2, 4)),
         (torch.ones(2, 3), torch.ones(6)),

@@ -309,7 +309,7 @@ class Index:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder; an index that is there is replaced.
 
-        A process that has the old index open keeps it. If this is interrupted, the folder holds the old one.
+        A process that has the old index open keeps it. If interrupted, the folder holds the old index or the new.
         """
         self._synchronise()
         write_index(

@@ -1,4 +1,4 @@
-"""`python -m studies positives|humans|daa|trust|pages …`: run a study, print its tables and write its page."""
+"""`python -m studies positives|humans|people|daa|trust|pages …`: run a study, print its tables and write its page."""
 
 from __future__ import annotations
 
@@ -53,6 +53,22 @@ def humans(
 
 
 @app.command()
+def people(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with its Expert and CrowdFlower judgements.")],
+    coco: Annotated[Path, typer.Option(help="Folder with the COCO 5K captions and CxC's ratings.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
+    ship: Annotated[Path | None, typer.Option(help="Also write the weights to this file of the package.")] = None,
+) -> None:
+    """When would people accept a caption? Fits the relevance `people`, and tests it on other people's ratings."""
+    from studies import people as run_study
+
+    study = _run(out, lambda progress: run_study(data, coco, progress=progress))
+    if ship is not None:
+        study.ship(ship)
+        print(f"wrote {ship}", file=sys.stderr)
+
+
+@app.command()
 def daa(
     data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
     out: Annotated[
@@ -103,11 +119,13 @@ def pages(
     """Write the pages of the studies again from their stored numbers, without running anything."""
     from studies.daa import collect
     from studies.humans import HumansStudy
+    from studies.people import PeopleStudy
     from studies.positives import PositivesStudy
     from studies.trust import TrustStudy
 
     texts = {out / "results.md": collect(out).to_markdown()} if (out / "results").is_dir() else {}
-    for name, study in (("humans", HumansStudy), ("positives", PositivesStudy), ("trust", TrustStudy)):
+    studies: tuple[Any, ...] = (HumansStudy, PeopleStudy, PositivesStudy, TrustStudy)
+    for name, study in zip(("humans", "people", "positives", "trust"), studies, strict=True):
         numbers = out / "studies" / f"{name}.json"
         if numbers.is_file():
             texts[numbers.with_suffix(".md")] = study.read(numbers).to_markdown()
@@ -118,13 +136,14 @@ def pages(
         print(f"wrote {path}", file=sys.stderr)
 
 
-def _run(out: Path, study: Callable[[Any], Any]) -> None:
+def _run(out: Path, study: Callable[[Any], Any]) -> Any:
     out.mkdir(parents=True, exist_ok=True)  # first, so that a folder that cannot be made is reported before the work
     with progress_bar() as progress:
         result = study(progress)
     print(result)
     for path in result.write(out):
         print(f"wrote {path}", file=sys.stderr)
+    return result
 
 
 def _print_line(line: str) -> None:

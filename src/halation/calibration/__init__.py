@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from halation.calibration._fit import CalibratorFit, fit_calibrator, probability_maps
     from halation.calibration._fit_abstention import AbstentionTrials, choose_abstention, fit_abstention
     from halation.calibration._judged_scores import JudgedScores
+    from halation.calibration._logistic import fit_logistic
     from halation.calibration._maps import Isotonic, Platt
     from halation.calibration._probability_map import ProbabilityMap
     from halation.calibration._quality import (
@@ -61,6 +62,7 @@ __all__ = [
     "ece",
     "fit_abstention",
     "fit_calibrator",
+    "fit_logistic",
     "probability_maps",
     "reliability",
     "reliability_plot",
@@ -92,6 +94,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "ece": "halation.calibration._quality",
             "fit_abstention": "halation.calibration._fit_abstention",
             "fit_calibrator": "halation.calibration._fit",
+            "fit_logistic": "halation.calibration._logistic",
             "probability_maps": "halation.calibration._fit",
             "reliability": "halation.calibration._quality",
             "reliability_plot": "halation.calibration._quality",

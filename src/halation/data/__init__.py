@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from halation.data._check import DatasetCheck, FeatureCheck, SplitCheck, check
     from halation.data._coco import read_coco, read_karpathy
     from halation.data._cub import read_cub
+    from halation.data._cxc_ratings import read_cxc_ratings
     from halation.data._dataset import Dataset
     from halation.data._extended import read_cxc, read_eccv
     from halation.data._feature_files import open_features
@@ -75,6 +76,7 @@ __all__ = [
     "read_coco",
     "read_cub",
     "read_cxc",
+    "read_cxc_ratings",
     "read_eccv",
     "read_flickr8k",
     "read_flickr8k_judgements",
@@ -126,6 +128,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "read_coco": "halation.data._coco",
             "read_cub": "halation.data._cub",
             "read_cxc": "halation.data._extended",
+            "read_cxc_ratings": "halation.data._cxc_ratings",
             "read_eccv": "halation.data._extended",
             "read_flickr30k": "halation.data._flickr",
             "read_flickr8k": "halation.data._flickr",

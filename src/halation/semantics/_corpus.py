@@ -21,11 +21,14 @@ class Corpus:
 
     Nothing is computed before you call a method. With `leave_one_out` a caption is not among the references of its
     image. The others count, even with identical text. A caption that is the only reference of its image scores 0.
+
+    own   the relevance of a caption to its own image where it is not left out; None = as the scorer computes it
     """
 
-    def __init__(self, texts: Texts, scorer: Scorer) -> None:
+    def __init__(self, texts: Texts, scorer: Scorer, own: float | None = None) -> None:
         self._texts = texts
         self._scorer = scorer
+        self._own = own
 
     def __repr__(self) -> str:
         return f"Corpus({self.n_images} images, {self.n_captions} captions)"
@@ -89,6 +92,8 @@ class Corpus:
             caption = column if captions is None else captions[column]
             distinct, inverse = np.unique(caption, return_inverse=True)
             out[row, column] = self._scorer.to_own_image(distinct)[inverse]
+        elif self._own is not None and self.image_of is not None:
+            out[self._own_pairs(images, captions)] = self._own
 
     def _own_pairs(self, images: Indices, captions: Indices | None) -> tuple[Indices, Indices]:
         """(row, column) wherever the caption belongs to the image."""

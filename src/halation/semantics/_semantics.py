@@ -13,6 +13,8 @@ from halation.semantics._bleu import Bleu
 from halation.semantics._cider_d import CiderD
 from halation.semantics._corpus import Corpus
 from halation.semantics._cosine import Cosine
+from halation.semantics._minilm import MiniLM
+from halation.semantics._people import PEOPLE, PeopleByWords, PeopleScorer, people_map
 from halation.semantics._rouge import Rouge
 from halation.semantics._scorer import Float32, Mean, Scorer
 from halation.semantics._sentence import Encoder, Sentence
@@ -63,6 +65,14 @@ def _sentence(encoder: Encoder, texts: Texts) -> Scorer:
     return Sentence(texts, encoder)
 
 
+def _people(name: str, encoder: Encoder, texts: Texts) -> Scorer:
+    return PeopleScorer(texts, Sentence(texts, encoder), people_map(name))
+
+
+def _people_by_words(name: str, make_cider: MakeScorer, texts: Texts) -> Scorer:
+    return PeopleByWords(texts, make_cider(texts), people_map(name))
+
+
 def _mean(parts: Sequence[MakeScorer], texts: Texts) -> Scorer:
     return Mean([part(texts) for part in parts])
 
@@ -85,8 +95,10 @@ _ON_TOKENS = {
 MEAN_OF = ("tfidf", "bleu4", "rouge-l")
 """The parts of `mean`."""
 
-METRICS = (*_ON_TOKENS, "mean", "sentence")
+METRICS = (*_ON_TOKENS, "mean", "sentence", *PEOPLE)
 """The names `metric` takes."""
+
+_BY_EMBEDDING = ("sentence", *(name for name in PEOPLE if name != "people-words"))
 
 
 class Semantics:
@@ -116,7 +128,8 @@ class Semantics:
     @property
     def description(self) -> str:
         """The metric and its tokenizer or encoder, for a report."""
-        return f"{self.metric} ({'encoder' if self.metric == 'sentence' else 'tokens'}: {self.tokenizer})"
+        meaning = f"{people_map(self.metric).meaning}; " if self.metric in PEOPLE else ""
+        return f"{self.metric} ({meaning}{'encoder' if self.metric in _BY_EMBEDDING else 'tokens'}: {self.tokenizer})"
 
     @classmethod
     def fit(
@@ -142,11 +155,19 @@ class Semantics:
         """
         one_of(metric, METRICS, "metric")
         texts = Texts(captions, image_of, references)
-        if metric == "sentence":
+        if metric in _BY_EMBEDDING:
             encoder = encoder or sentence_encoder(progress=progress)
-            return cls(metric, callable_name(encoder), partial(_sentence, encoder), texts)
+            name = callable_name(encoder)
+            if metric == "sentence":
+                return cls(metric, name, partial(_sentence, encoder), texts)
+            if name != MiniLM.name:
+                raise InputError(f"{metric!r} was fitted on embeddings of {MiniLM.name}, not of {name}")
+            return cls(metric, name, partial(_people, metric, encoder), texts)
         if encoder is not None:
             raise InputError(f"an encoder is for the metric 'sentence', not for {metric!r}")
+        if metric == "people-words":
+            cider = cls.fit(captions, image_of, "cider", tokenizer=tokenizer, references=references)
+            return cls(metric, cider.tokenizer, partial(_people_by_words, metric, cider._make_scorer), texts)
         names = MEAN_OF if metric == "mean" else (metric,)
         chosen = [_ON_TOKENS[name].tokenizer if tokenizer is None else as_tokenizer(tokenizer) for name in names]
         parts = [_ON_TOKENS[name].fit(texts, rule) for name, rule in zip(names, chosen, strict=True)]
@@ -171,7 +192,7 @@ class Semantics:
             texts = self._texts
         else:
             texts = Texts(captions, image_of, references)
-        return Corpus(texts, self._make_scorer(texts))
+        return Corpus(texts, self._make_scorer(texts), own=1.0 if self.metric in PEOPLE else None)
 
 
 def caption_relevance(
@@ -189,7 +210,9 @@ def caption_relevance(
 
     captions        n_captions strings
     image_of        (n_captions,) the image of each, 0 … n_images − 1
-    metric          `tfidf`, `cider`, `cider-d`, `bleu1` … `bleu4`, `rouge-l`, `mean` or `sentence`
+    metric          `tfidf`, `cider`, `cider-d`, `bleu1` … `bleu4`, `rouge-l`, `mean` or `sentence`; or `people`, the
+                    probability that people accept the caption for the image (`people-loose`, `people-strict`; without
+                    the extra "pretrained": `people-words`)
     references      for each image the captions to compare with; None = its own captions
     leave_one_out   a caption is not its own reference
     tokenizer, encoder   see `Semantics.fit`

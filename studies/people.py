@@ -41,16 +41,16 @@ class Level:
     name: str
     meaning: str
     judge: str  # "crowdflower" or "expert"
-    least: float  # the least median judgement that counts as a match
+    least: float  # the median judgement from which on a pair is a match; more than this for the crowd
     rating: float  # CxC's rating from which on a pair counts as a match
     x: str = "sentence"
 
 
 LEVELS = (
-    Level("people", "most of a crowd accept it", "crowdflower", 0.5, 4.0),
+    Level("people", "a person says yes", "crowdflower", 0.5, 4.0),
     Level("people-loose", "experts: right but for minor errors", "expert", 3.0, 3.0),
     Level("people-strict", "experts: right without any error", "expert", 4.0, 4.5),
-    Level("people-words", "most of a crowd accept it, judged by words alone", "crowdflower", 0.5, 4.0, "√cider"),
+    Level("people-words", "a person says yes, judged by words alone", "crowdflower", 0.5, 4.0, "√cider"),
 )
 TRIALS = (
     ("sentence",),
@@ -95,7 +95,7 @@ class PeopleStudy:
     both_judged: int
     share_expert: float  # of the pairs that both judged: experts' median ≥ 3
     share_crowd: float
-    crowd_by_expert: list[tuple[int, int, float]]  # experts' median, pairs, share that the crowd accepts
+    crowd_by_expert: list[tuple[int, int, float]]  # experts' median, pairs, share of the crowd that says yes
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> PeopleStudy:
@@ -167,10 +167,10 @@ class PeopleStudy:
         rows = [[f"{median}", f"{pairs:,}", f"{100 * share:.0f} %"] for median, pairs, share in self.crowd_by_expert]
         return Table(
             "Experts and crowd on the same pairs",
-            ["experts' median", "pairs", "crowd accepts"],
+            ["experts' median", "pairs", "crowd says yes"],
             rows,
             f"{self.both_judged:,} pairs were judged by both. Experts rate {100 * self.share_expert:.0f} % of them 3 "
-            f"or more; most of the crowd accept {100 * self.share_crowd:.0f} %. The crowd is stricter: a 3 is right "
+            f"or more; of the crowd {100 * self.share_crowd:.0f} % say yes. The crowd is stricter: a 3 is right "
             "but for minor errors, and the crowd accepts few of these. No single probability can fit both, so each has "
             "its own level.",
         )
@@ -231,7 +231,7 @@ def people(
     progress("judgements", 3, 3)
     crowd, expert = judged["crowdflower"], judged["expert"]
     same = _same_pairs(expert, crowd)
-    median, accepted = np.median(expert.scores[same[0]], axis=1), crowd.scores[same[1], 0] > LEVELS[0].least
+    median, accepted = np.median(expert.scores[same[0]], axis=1), crowd.scores[same[1], 0]
     by_expert = [(k, int((median == k).sum()), float(accepted[median == k].mean())) for k in (1, 2, 3, 4)]
     return PeopleStudy(
         len(crowd), len(expert), len(ratings), _trials(judged, features), levels, len(median),
@@ -247,6 +247,11 @@ def _not_own(judged: Judgements) -> Judgements:
 def _is_match(level: Level, judged: Judgements) -> BoolArray:
     median = np.median(judged.scores, axis=1)
     return np.asarray(median > level.least if level.judge == "crowdflower" else median >= level.least)
+
+
+def _target(level: Level, judged: Judgements) -> FloatArray:
+    """What the map is fitted to: the share of the crowd that says yes, or whether the experts' median is a match."""
+    return judged.scores[:, 0] if level.judge == "crowdflower" else _is_match(level, judged).astype(np.float64)
 
 
 def _features(judged: Judgements, n: int, seed: int) -> Features:
@@ -288,9 +293,9 @@ _WEIGHTS = ("x", "h", "x/n", "h/n", "one/n", "one")
 def _fit(
     level: Level, judged: Judgements, features: Mapping[str, Features], ratings: Judgements, cxc: Mapping[str, Features]
 ) -> Fitted:
-    match, image = _is_match(level, judged), judged.pairs[:, 0]
+    match, target, image = _is_match(level, judged), _target(level, judged), judged.pairs[:, 0]
     designs = {n: _design(each, level.x) for n, each in features.items()}
-    together, targets = np.concatenate(list(designs.values())), np.tile(match.astype(np.float64), len(designs))
+    together, targets = np.concatenate(list(designs.values())), np.tile(target, len(designs))
     weights = fit_logistic(together, targets)
     predicted = {n: np.empty(len(match)) for n in designs}
     for inside in _folds(image):
@@ -305,7 +310,7 @@ def _fit(
         MiniLM.name if level.x == "sentence" else "",
         dict(zip(_WEIGHTS, weights.round(6).tolist(), strict=True)),
         {n: auroc(p, match) for n, p in predicted.items()},
-        {n: ece(p, match) for n, p in predicted.items()},
+        {n: ece(p, target) for n, p in predicted.items()},
         {n: _rank_correlation(p, rating) for n, p in on_cxc.items()},
         {n: auroc(p, rating >= 3) for n, p in on_cxc.items()},
         {n: ece(p, rating >= level.rating) for n, p in on_cxc.items()},
@@ -319,13 +324,13 @@ def _trials(
     for names in TRIALS:
         row: dict[str, float | str] = {"features": " + ".join(names)}
         for level, kind in ((LEVELS[0], "crowdflower"), (LEVELS[1], "expert")):
-            match = _is_match(level, judged[kind])
+            match, target = _is_match(level, judged[kind]), _target(level, judged[kind])
             design = np.column_stack([features[kind][str(_MOST)][name] for name in names])
             predicted = np.empty(len(match))
             for inside in _folds(judged[kind].pairs[:, 0]):
-                predicted[inside] = _apply(fit_logistic(design[~inside], match[~inside].astype(float)), design[inside])
+                predicted[inside] = _apply(fit_logistic(design[~inside], target[~inside]), design[inside])
             short = kind.removesuffix("flower")
-            row |= {f"{short}_auc": auroc(predicted, match), f"{short}_ece": ece(predicted, match)}
+            row |= {f"{short}_auc": auroc(predicted, match), f"{short}_ece": ece(predicted, target)}
         rows.append(row)
     return rows
 

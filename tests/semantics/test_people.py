@@ -110,7 +110,7 @@ def test_every_level_has_a_map_and_a_meaning() -> None:
     for name in PEOPLE:
         assert people_map(name).meaning
     description = Semantics.fit(CAPTIONS, IMAGE_OF, "people", encoder=Encoder()).description
-    assert description == "people (most of a crowd accept it; encoder: all-MiniLM-L6-v2)"
+    assert description == "people (a person says yes; encoder: all-MiniLM-L6-v2)"
 
 
 GERMAN = [

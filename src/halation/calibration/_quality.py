@@ -44,6 +44,8 @@ class Reliability(NamedTuple):
 def reliability(probabilities: Array, is_match: Array, bins: int = 15) -> Reliability:
     """Predicted and observed match rates in bins of about equal size. Equal probabilities stay in one bin.
 
+    is_match   (n,) true or false, or the share of people who say yes
+
     >>> reliability([0.1, 0.1, 0.8, 0.8], [0, 0, 1, 0], bins=2)
     Reliability(predicted=array([0.1, 0.8]), observed=array([0. , 0.5]), size=array([2, 2]))
     """
@@ -188,10 +190,12 @@ def reliability_plot(panels: Sequence[Panel], path: str | os.PathLike[str], bins
         figure.savefig(temporary, format="png")
 
 
-def _checked(probabilities: Array, is_match: Array) -> tuple[FloatArray, BoolArray]:
-    p, y = to_numpy(probabilities).astype(np.float64), to_numpy(is_match)
+def _checked(probabilities: Array, is_match: Array) -> tuple[FloatArray, FloatArray]:
+    """Probabilities, and for each a yes or no or the share of people who say yes."""
+    p, y = to_numpy(probabilities).astype(np.float64), to_numpy(is_match).astype(np.float64)
     if p.ndim != 1 or p.shape != y.shape or not len(p):
         raise InputError(f"probabilities {p.shape} and matches {y.shape} must be two lists of one length, not empty")
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"probabilities must be in 0…1; they go from {p.min():g} to {p.max():g}")
-    return p, y.astype(np.bool_)
+    for name, values in (("probabilities", p), ("matches", y)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise InputError(f"{name} must be in 0…1; they go from {values.min():g} to {values.max():g}")
+    return p, y

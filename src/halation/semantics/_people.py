@@ -74,10 +74,10 @@ class PeopleScorer:
 
     def to_own_image(self, captions: Indices) -> Float32:
         out = self.sentence.to_own_image(captions)
-        start, item = self.texts.reduced_sets(captions)
-        n = np.diff(start)
-        sums = np.add.reduceat(np.vstack([self.sentence.unit[item], np.zeros_like(self.sentence.unit[:1])]), start[:-1])
-        lengths = np.linalg.norm(sums.astype(np.float64), axis=1) / np.maximum(n, 1)
+        sets = self.texts.reduced_sets(captions)
+        n = np.diff(sets.start)
+        rows = np.vstack([self.sentence.unit[sets.item], np.zeros_like(self.sentence.unit[:1])])  # none: its own end
+        lengths = np.linalg.norm(np.add.reduceat(rows, sets.start[:-1], dtype=np.float64), axis=1) / np.maximum(n, 1)
         _to_probability(out, *self.level.line(n, lengths))
         return np.where(n > 0, out, np.float32(0))
 
@@ -97,7 +97,7 @@ class PeopleByWords:
 
     def to_own_image(self, captions: Indices) -> Float32:
         out = np.sqrt(self.cider.to_own_image(captions))
-        n = np.diff(self.texts.reduced_sets(captions)[0])
+        n = np.diff(self.texts.reduced_sets(captions).start)
         _to_probability(out, *self.level.line(n, np.zeros(len(n))))
         return np.where(n > 0, out, np.float32(0))
 

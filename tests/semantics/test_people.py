@@ -79,7 +79,7 @@ def test_small_probabilities_keep_their_order() -> None:
 
     texts = [f"caption {k}" for k in range(6)]
     row = caption_relevance(texts, [0, 0, 0, 0, 0, 1], "people", encoder=Opposite())[1, :5]
-    assert (row < 1e-6).all() and len(set(row.tolist())) == 5
+    assert (row < 1e-5).all() and len(set(row.tolist())) == 5
 
 
 def test_words_alone_follow_cider() -> None:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from halation.evaluation._compare import Comparison, Difference, compare
     from halation.evaluation._evaluate import evaluate
     from halation.evaluation._protocols import PROTOCOLS, Protocol, named_protocol
-    from halation.evaluation._report import DIRECTIONS, Report, Results, is_rank
+    from halation.evaluation._report import DIRECTIONS, Report, Results, is_derived, is_rank
     from halation.evaluation._resample import Queries, bootstrap
     from halation.evaluation._sources import Rankings
+    from halation.evaluation._specs import default_metrics, people_metrics
     from halation.evaluation._trec import write_qrels, write_run
 
 __all__ = [
@@ -31,9 +32,12 @@ __all__ = [
     "Results",
     "bootstrap",
     "compare",
+    "default_metrics",
     "evaluate",
+    "is_derived",
     "is_rank",
     "named_protocol",
+    "people_metrics",
     "write_qrels",
     "write_run",
 ]
@@ -53,9 +57,12 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Results": "halation.evaluation._report",
             "bootstrap": "halation.evaluation._resample",
             "compare": "halation.evaluation._compare",
+            "default_metrics": "halation.evaluation._specs",
             "evaluate": "halation.evaluation._evaluate",
+            "is_derived": "halation.evaluation._report",
             "is_rank": "halation.evaluation._report",
             "named_protocol": "halation.evaluation._protocols",
+            "people_metrics": "halation.evaluation._specs",
             "write_qrels": "halation.evaluation._trec",
             "write_run": "halation.evaluation._trec",
         },

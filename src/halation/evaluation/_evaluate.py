@@ -201,5 +201,5 @@ def _notes(truth: Truth, specs: list[Spec], described: Mapping[str, str]) -> lis
             )
             notes.append(f"{spec.name}: {kind}{zetas} ({protocol} protocol, not comparable with {other}){left}")
     if described:
-        notes.append("ASP by " + "; ".join(described.values()))
+        notes.append("relevance by " + "; ".join(described.values()))
     return notes

@@ -16,6 +16,8 @@ from halation.metrics import ranked
 
 __all__ = ["Fold", "measure"]
 
+RELEVANT_FROM = 0.5  # of a probability
+
 # each yes-or-no metric, from the ranks of the positives
 _BINARY: dict[str, Callable[[ranked.RelevantRanks, Spec], FloatArray]] = {
     "R@": lambda ranks, spec: ranked.hit_at(ranks, spec.k),
@@ -70,6 +72,8 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
         positives = ranked.relevant_ranks(ranking, truth.positives(direction, rows))
         positives = positives.with_missing(truth.lost(direction)[rows])  # annotated, but not in the gallery
         for spec in specs:
+            if spec.relevance:
+                continue
             if spec.family in _BINARY:
                 columns[spec.name][block] = _BINARY[spec.family](positives, spec)
             elif spec.family == "nDCG@":
@@ -77,11 +81,36 @@ def measure(fold: Fold, direction: Direction, specs: list[Spec], step: Callable[
             elif spec.family == "PMRP":
                 columns[spec.name][block] = _plausible(ranking, truth, direction, rows, spec.zetas)
         for name, relevance in fold.relevances.items():
-            by_relevance = ranked.rank(_read(relevance, direction, rows))
-            columns[f"ASP({name})"][block] = ranked.asp(ranking, by_relevance)
-            columns[f"ASP({name}){CEILING}"][block] = ranked.asp_ceiling(by_relevance)
+            values = _by_relevance(
+                ranking, _read(relevance, direction, rows), [s for s in specs if s.relevance == name]
+            )
+            for column, part in values.items():
+                columns[column][block] = part
         step(block.stop)
     return columns
+
+
+def _by_relevance(ranking: ranked.Ranking, relevance: FloatArray, specs: list[Spec]) -> dict[str, FloatArray]:
+    """The metrics of a block (q, n) that compare it with a relevance of the same shape.
+
+    Of a probability, an item is relevant from one half on; a query without such an item has no R-P and mAP@R (NaN).
+    """
+    values: dict[str, FloatArray] = {}
+    relevant = relevance >= RELEVANT_FROM
+    answered = np.asarray(relevant.any(axis=1))
+    positives: ranked.RelevantRanks | None = None
+    for spec in specs:
+        if spec.family == "ASP":
+            ideal = ranked.rank(relevance)
+            values[spec.name], values[spec.name + CEILING] = ranked.asp(ranking, ideal), ranked.asp_ceiling(ideal)
+        elif spec.family == "nDCG@":
+            values[spec.name] = ranked.ndcg_at(ranking, relevance, spec.k)
+        else:
+            if positives is None:
+                positives = ranked.relevant_ranks(ranking.of_queries(answered), relevant[answered])
+            values[spec.name] = np.full(len(relevance), np.nan)
+            values[spec.name][answered] = _BINARY[spec.family](positives, spec)
+    return values
 
 
 def _columns(spec: Spec) -> tuple[str, ...]:

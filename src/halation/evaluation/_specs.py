@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from halation._errors import InputError, one_of
 from halation.data import Truth
 from halation.semantics import METRICS as SEMANTIC_METRICS
+from halation.semantics import PEOPLE
 
-__all__ = ["Spec", "default_metrics", "parse_metrics"]
+__all__ = ["Spec", "default_metrics", "parse_metrics", "people_metrics"]
 
 PMRP_ZETAS = (0, 1, 2)  # PCME's protocol; eccv-caption's PMRP is a single ζ and is written PMRP(ζ)
 _AT_K = ("R", "Recall", "P", "nDCG")
 _PLAIN = ("MedR", "R-P", "mAP@R", "mAP")
 _RECALLS = ("R@1", "R@5", "R@10")
+_BY_PEOPLE = ("R-P", "mAP@R", "nDCG@10")
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,18 @@ class Spec:
 
 
 def default_metrics(truth: Truth, relevances: Iterable[str] = ()) -> list[str]:
-    """Everything that the truth allows: binary metrics always, PMRP with classes, ASP with captions."""
+    """What the truth allows and needs no encoder: binary metrics always, PMRP with classes, ASP with captions."""
     names = [*_RECALLS, "MedR", "R-P", "mAP@R", "nDCG@10"]
     if _has_classes(truth):
         names.append("PMRP")
     if truth.captions is not None and truth.image_of is not None:
         names += [f"ASP({name})" for name in ("tfidf", "cider", "bleu4", "rouge-l", "mean")]
     return names + [f"ASP({name})" for name in relevances]
+
+
+def people_metrics(relevance: str = "people") -> list[str]:
+    """The metrics by people's judgement: ASP, R-P, mAP@R and nDCG@10."""
+    return [f"{name}({relevance})" for name in ("ASP", *_BY_PEOPLE)]
 
 
 def parse_metrics(names: Iterable[str], truth: Truth, relevances: Iterable[str] = ()) -> list[Spec]:
@@ -60,6 +67,11 @@ def _parse(name: str, custom: tuple[str, ...]) -> Spec:
     at = re.fullmatch(r"(\w+)@([1-9]\d{0,8})", name)
     if at and at[1] in _AT_K:
         return Spec(name, f"{at[1]}@", k=int(at[2]))
+    people = re.fullmatch(r"(R-P|mAP@R|nDCG@([1-9]\d{0,8}))\((.+)\)", name)
+    if people:
+        family = "nDCG@" if people[2] else people[1]
+        relevance = one_of(people[3], PEOPLE, f"probability for {people[1]}")
+        return Spec(name, family, k=int(people[2] or 0), relevance=relevance)
     zeta = re.fullmatch(r"PMRP\((\d{1,4})\)", name)
     if zeta:
         return Spec(name, "PMRP", zetas=(int(zeta[1]),))
@@ -69,6 +81,7 @@ def _parse(name: str, custom: tuple[str, ...]) -> Spec:
         return Spec(name, "ASP", relevance=relevance)
     known = [*_RECALLS, "Recall@10", "P@10", "nDCG@10", *_PLAIN, "PMRP", "PMRP(1)", "ASP"]
     known += [f"ASP({metric})" for metric in (*SEMANTIC_METRICS, *custom)]
+    known += [f"{metric}({relevance})" for metric in _BY_PEOPLE for relevance in PEOPLE]
     one_of(name, known, "metric")
     raise AssertionError("unreachable: a known name was not parsed")  # pragma: no cover
 
@@ -76,7 +89,7 @@ def _parse(name: str, custom: tuple[str, ...]) -> Spec:
 def _check_possible(spec: Spec, truth: Truth, custom: tuple[str, ...]) -> None:
     if spec.family == "PMRP" and not _has_classes(truth):
         raise InputError(f"{spec.name} needs the classes of images and the image of each caption; this truth has none")
-    if spec.family == "ASP" and spec.relevance not in custom and (truth.captions is None or truth.image_of is None):
+    if spec.relevance and spec.relevance not in custom and (truth.captions is None or truth.image_of is None):
         raise InputError(f"{spec.name} compares captions with captions; this truth has no caption texts")
 
 

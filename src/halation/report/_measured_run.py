@@ -9,12 +9,13 @@ import numpy as np
 
 from halation._arrays import FloatArray
 from halation._progress import Progress
-from halation.data import Dataset, Direction
+from halation.data import Dataset, Direction, Truth
 from halation.encoders import Encoded, Model, MultiEmbedding, load
-from halation.evaluation import Report, evaluate
+from halation.evaluation import Report, default_metrics, evaluate, people_metrics
 from halation.report._facts import Map, Missing, RunFacts
 from halation.report._figure_data import training_of
 from halation.report._map import Clouds, make_map
+from halation.semantics import MiniLM
 from halation.similarity import Gaussian
 from halation.training import Run, read_recipe
 
@@ -87,7 +88,7 @@ def measure_run(
     dataset = model.open_dataset(data, split)
     images, captions = model.encode_dataset(dataset, progress=progress)
     scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
-    report = evaluate(scores, dataset.truth, progress=progress)
+    report = evaluate(scores, dataset.truth, _metrics(dataset.truth), progress=progress)
     return MeasuredRun(title, number, model, dataset, images, captions, scores, report, _sigma(images, captions))
 
 
@@ -95,3 +96,9 @@ def _sigma(images: Encoded, captions: Encoded) -> dict[str, FloatArray]:
     sides = {"images": images, "captions": captions}
     clouds = {name: side for name, side in sides.items() if isinstance(side, Gaussian) and not side.is_point}
     return {name: side.uncertainty().numpy() for name, side in clouds.items()} if len(clouds) == 2 else {}
+
+
+def _metrics(truth: Truth) -> list[str]:
+    """Every metric of the truth, and those by people where captions and the encoder for them are there."""
+    by_people = truth.kind == "captions" and truth.captions is not None and MiniLM.is_installed()
+    return [*default_metrics(truth), *(people_metrics() if by_people else ())]

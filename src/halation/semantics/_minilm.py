@@ -49,6 +49,11 @@ class MiniLM:
         self._progress = progress
 
     @staticmethod
+    def is_installed() -> bool:
+        """Whether the extra that MiniLM needs is there; nothing is loaded."""
+        return find_spec(_PACKAGE) is not None and find_spec("transformers") is not None
+
+    @staticmethod
     def weights_folder() -> Path:
         """The folder of the model inside its package, with the weights checked. The package's code does not run."""
         spec = find_spec(_PACKAGE)

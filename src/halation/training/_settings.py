@@ -28,7 +28,8 @@ class Settings:
     precision          "float32" or "bfloat16" (autocast of the encoders)
     accumulate         batches per step of the optimiser
     patience           stop after this many epochs without a better validation; 0 = never
-    select             what the best epoch maximises: "rsum+asp" (ASP by the relevance of loss.daa), or "rsum"
+    select             what the best epoch maximises: "rsum+asp" (ASP by the relevance of loss.daa), "rsum+people"
+                       (R-P(people), which needs the extra "pretrained"), or "rsum"
     checkpoint_steps   also write a checkpoint every this many steps; 0 = only at the end of an epoch
     """
 
@@ -56,7 +57,7 @@ class Settings:
         one_of(self.unit, ("captions", "images"), "train.unit")
         one_of(self.optimizer, ("adamw", "adamp"), "train.optimizer")
         one_of(self.precision, ("float32", "bfloat16"), "train.precision")
-        one_of(self.select, ("rsum+asp", "rsum"), "train.select")
+        one_of(self.select, ("rsum+asp", "rsum+people", "rsum"), "train.select")
         check_numbers(self, "train")
 
     def rate(self, step: int, steps: int) -> float:

@@ -212,7 +212,7 @@ class DAA(Term):
     """
 
     temperature: float = number(0.02, positive=True)
-    relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence
+    relevance: str = "tfidf"  # tfidf, cider, cider-d, bleu1 … bleu4, rouge-l, mean, sentence, people
     variant: str = "paper"
     relevance_temperature: float = number(-1.0, any_sign=True)  # below 0: as temperature
     t2i: float = 1.0  # weight of captions asking for images; images asking for captions have 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from halation._progress import Log
 from halation.data import Loader
 from halation.encoders import Encoded, Network, encode_split
-from halation.evaluation import Report, evaluate
+from halation.evaluation import Report, evaluate, is_derived
 from halation.training._collapse import CollapseDetector, TrainingStopped, ValidationStats, mean_cosine
 from halation.training._learner import Learner
 from halation.training._run import Board, Run, TrainState, rounded
@@ -34,26 +34,27 @@ class Validation:
         return i2t, t2i
 
     def selection(self, select: str) -> float:
-        """The number that the best epoch maximises: `rsum`, or `rsum+asp`."""
+        """The number that the best epoch maximises: `rsum`, `rsum+asp` or `rsum+people`."""
+        if select == "rsum+people":
+            return self.report.rsum + sum(self.report.results(side)["R-P(people)"] for side in _SIDES)
         return self.report.rsum + (sum(self.asp) if select == "rsum+asp" else 0.0)
 
     def summary(self) -> dict[str, float]:
         """A few numbers for the log, in percent."""
-        names = _metrics(self.relevance)
+        names = [name for name in self.report.results("i2t") if not is_derived(name)]
         values = {f"{name} {side}": round(self.report.results(side)[name], 3) for side in _SIDES for name in names}
         return values | {"rsum": round(self.report.rsum, 3)}
 
 
-def measure(network: Network, loader: Loader, relevance: str = "tfidf") -> Validation:
-    """R@1, 5, 10 and ASP of a split, without intervals; `relevance` is the one that selects."""
+def measure(network: Network, loader: Loader, relevance: str = "tfidf", select: str = "rsum+asp") -> Validation:
+    """R@1, 5, 10 and ASP of a split, and what `select` needs, without intervals; `relevance` is that of ASP."""
     images, captions = encode_split(network, loader)
     scores = network.all_scores(images, captions)
-    report = evaluate(scores.numpy(), loader.dataset.truth, _metrics(relevance), resamples=0)
+    names = dict.fromkeys((*_RECALLS, "ASP(tfidf)", f"ASP({relevance})"))
+    if select == "rsum+people":
+        names["R-P(people)"] = None
+    report = evaluate(scores.numpy(), loader.dataset.truth, list(names), resamples=0)
     return Validation(report, images, relevance)
-
-
-def _metrics(relevance: str) -> list[str]:
-    return list(dict.fromkeys((*_RECALLS, "ASP(tfidf)", f"ASP({relevance})")))
 
 
 class Validator:
@@ -76,7 +77,7 @@ class Validator:
     def __call__(self, learner: Learner, state: TrainState, losses: Mapping[str, float]) -> str | None:
         """Measure, log and keep the weights if they are the best so far; why the run must stop, or None."""
         with learner.averaged():  # the loss terms' learnt scalars, too
-            validation = measure(learner.objective.model, self.loader, self.relevance)
+            validation = measure(learner.objective.model, self.loader, self.relevance, self.select)
             selection = validation.selection(self.select)
             if selection > state.best:
                 state.best, state.best_epoch = selection, state.epoch

@@ -17,11 +17,9 @@ import torch
 
 from bench import milvus
 from bench.gallery import Mixture, all_captions, all_images, embedded, normals
-from bench.measuring import peak_mb
+from bench.measuring import peak_mb, recall_at
 from bench.results import Row
 from halation.index import Exact, Faiss, Index
-from halation.index._exact import nearest
-from halation.index._tuning import n_lists, overlap
 from halation.similarity import Gaussian
 
 GROUP = "index"
@@ -51,7 +49,7 @@ def _recall(index: Index, items: Gaussian, queries: Gaussian) -> float:
     truth = Exact()
     truth.add(np.arange(len(items)), index._encoder.items(items, np.zeros(len(items)), []))
     keys, _ = truth.search(index._encoder.queries(queries)[0], 10)
-    return float(overlap(index.search(queries, 10).rows, keys).mean())
+    return recall_at(index.search(queries, 10).rows, keys)
 
 
 def _lists(index: Index) -> str:
@@ -124,7 +122,7 @@ def _million(items: Gaussian, queries: Gaussian, latencies: dict[int, float]) ->
 def _beside_plain(index: Index, items: Gaussian, queries: Gaussian, recall: float) -> Iterator[Row]:
     """Probabilistic search against faiss itself on the means alone, with as many lists as it needs for our recall."""
     means, query_means = items.mean.numpy(), queries.mean.numpy()
-    plain = faiss.IndexIVFFlat(faiss.IndexFlatL2(128), 128, n_lists(len(means)))
+    plain = faiss.IndexIVFFlat(faiss.IndexFlatL2(128), 128, index.meta["tuning"]["lists"])
     plain.cp.niter, plain.cp.max_points_per_centroid = 10, 64
     plain.train(means[np.random.default_rng(0).choice(len(means), min(len(means), 64 * plain.nlist), replace=False)])
     plain.add(means)
@@ -132,11 +130,13 @@ def _beside_plain(index: Index, items: Gaussian, queries: Gaussian, recall: floa
     def search(points: np.ndarray, probes: int) -> np.ndarray:
         return plain.search(points, 10, params=faiss.SearchParametersIVF(nprobe=probes))[1]
 
-    truth = nearest([(np.arange(len(means)), means)], query_means, 10)[0]
+    exact = Exact()
+    exact.add(np.arange(len(means)), means)
+    truth, _ = exact.search(query_means, 10)
     probes = 1 + bisect.bisect_left(
         range(1, 4 * index.meta["tuning"]["probes"]),
         recall,
-        key=lambda n: float(overlap(search(query_means, n), truth).mean()),
+        key=lambda n: recall_at(search(query_means, n), truth),
     )
     best = {"ours": math.inf, "plain": math.inf}
     for _ in range(3):  # in turns, so that a busy machine slows both

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     """The least seconds of some repeats; the machine may be shared, and noise only adds time."""
@@ -20,6 +23,15 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
         work()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def recall_at(keys: npt.NDArray[np.int64], truth: npt.NDArray[np.int64]) -> float:
+    """The mean share of each row's true keys (q, k) that are among its keys.
+
+    >>> recall_at(np.array([[1, 2, 3]]), np.array([[3, 4]]))
+    0.5
+    """
+    return float((truth[:, :, None] == keys[:, None, :]).any(axis=2).mean())
 
 
 def side_by_side(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:

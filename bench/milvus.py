@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.measuring import recall_at
 from bench.results import Row
 from halation.index import Index, Milvus
-from halation.index._tuning import overlap
 from halation.similarity import Gaussian
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +49,7 @@ def measure(uri: str | None, items: Gaussian, queries: Gaussian) -> dict[str, fl
     index = Index(names, items, backend=Milvus(uri))
     built = time.perf_counter() - start
     truth = Index(names, items, backend="exact").search(queries, 10)
-    recall = float(overlap(index.search(queries, 10).rows, truth.rows).mean())
+    recall = recall_at(index.search(queries, 10).rows, truth.rows)
     taken = []
     for number in range(100):
         start = time.perf_counter()

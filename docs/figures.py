@@ -20,8 +20,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from halation import Gaussian, metrics, similarity
 from halation._storage import publish_file
 from halation.calibration import AbstentionTrials, JudgedScores, fit_abstention
-from halation.data import Object, Scene, true_of
-from halation.data._scenes_draw import paint
+from halation.data import Object, Scene, draw_scene, true_of
 from halation.losses import soft_rank
 
 PAPER, INK, MUTED, FAINT = "#fbfaf6", "#26303b", "#6b7683", "#d6d3cb"
@@ -79,7 +78,7 @@ def many() -> Figure:
     axes.axis("off")
     heights = [5.0, 2.85, 0.7]
     for scene, y in zip(SCENES, heights, strict=True):
-        axes.imshow(np.asarray(paint(scene, 128)), extent=(0.38, 1.68, y - 0.92, y + 0.92), zorder=2)
+        axes.imshow(np.asarray(draw_scene(scene, 128)), extent=(0.38, 1.68, y - 0.92, y + 0.92), zorder=2)
         axes.add_patch(Rectangle((0.38, y - 0.92), 1.3, 1.84, fill=False, edgecolor=FAINT, lw=0.8, zorder=3))
     axes.set_aspect("auto")
     axes.set(xlim=(0, 10), ylim=(-0.55, 6.1))

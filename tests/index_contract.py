@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from halation.index import Backend, Index, Tunable
-from halation.index._backend import Keys, Points
+from halation.index import Backend, Index, Keys, Points, Tunable
 from halation.similarity import Gaussian, csd, kl
 
 DIM = 6

@@ -99,12 +99,29 @@ def test_rooms_import_only_from_rooms_above_them() -> None:
 def test_no_room_imports_a_private_module_of_another() -> None:
     for path in sorted(SRC.rglob("*.py")):
         room = path.relative_to(SRC).parts[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for parts in (module.split(".") for module in modules):
-                if parts[0] == "halation" and len(parts) > 2 and not parts[1].startswith("_") and parts[1] != room:
-                    assert not parts[2].startswith("_"), f"{path} imports {'.'.join(parts)}, which is private"
+        private = [name for name in private_imports(path) if name.split(".")[1] != room]
+        assert not private, f"{path} imports {private[0]}, which is private"
+
+
+@pytest.mark.parametrize("files", ["docs/*.py", "bench/*.py", "studies/*.py", "examples/*.py", "tests/*.py"])
+def test_nothing_outside_the_package_imports_a_private_module_of_a_room(files: str) -> None:
+    """Tests of a room, in its folder, may import what the room keeps private."""
+    paths = sorted(SRC.parents[1].glob(files))
+    assert paths
+    for path in paths:
+        assert not private_imports(path), f"{path} imports {private_imports(path)[0]}, which is private"
+
+
+def private_imports(path: Path) -> list[str]:
+    """The private names and modules of rooms, "halation.data._files", that a file imports."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            names += [f"{node.module or ''}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    rooms = [name.split(".") for name in names if name.startswith("halation.") and not name.startswith("halation._")]
+    return [".".join(parts) for parts in rooms if any(part.startswith("_") for part in parts[2:])]
 
 
 def test_everything_most_people_need_is_reached_from_the_top() -> None:

@@ -1,4 +1,4 @@
-"""The drawn world: what is said of a picture is true of it, and known for every other."""
+"""The drawn world: every caption is true of its picture, and known to be true or false of every other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from halation import InputError
-from halation.data import Object, Scene, draw_scenes, open_dataset, read_scenes, true_of, vagueness
-from halation.data._scenes_draw import paint
+from halation.data import Object, Scene, draw_scene, draw_scenes, open_dataset, read_scenes, true_of, vagueness
 from halation.data._scenes_words import TEMPLATES
 
 
@@ -106,7 +105,7 @@ def test_open_dataset_knows_all_that_is_true_but_trains_on_what_was_annotated(sc
 
 def test_the_picture_shows_the_scene() -> None:
     scene = Scene("black", (Object("square", "red", "large", 0, 0), Object("circle", "yellow", "small", 2, 1)))
-    image = paint(scene, 63)
+    image = draw_scene(scene, 63)
     assert image.getpixel((10, 10)) == (222, 38, 42) and image.getpixel((31, 52)) == (250, 215, 40)
     assert image.getpixel((52, 31)) == (18, 18, 20) == image.getpixel((31, 31))
 
@@ -139,7 +138,7 @@ def test_half_drawn_scenes_are_drawn_again(tmp_path: Path) -> None:
     assert len(open_dataset(tmp_path / "s", "test")) == 2
 
 
-def test_a_damaged_file_of_scenes_is_said_with_its_line(tmp_path: Path) -> None:
+def test_a_damaged_file_of_scenes_is_refused_with_its_line(tmp_path: Path) -> None:
     root = draw_scenes(tmp_path / "s", train=3, dev=1, test=1, size=32)
     path = root / "train_scenes.jsonl"
     lines = path.read_text().splitlines()

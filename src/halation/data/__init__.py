@@ -1,12 +1,12 @@
-"""Datasets: one split of images and captions with what is relevant to what, and the batches a training step sees.
+"""Datasets: images and captions of one split with their relevance, and the batches of a training step.
 
     data = open_dataset("flickr8k", "train", features="features")
     loader = Loader(data, tokenize=text.tokenize)
     for batch, items in loader.epoch(Batches(data, batch_size=128, seed=0), epoch=0):
         ...                                    # items.images (Features), items.tokens, batch.matches
 
-`draw_scenes` draws a dataset that needs no download and in which it is known what is true of what; `cache_features`
-keeps what a backbone sees; `check` lists what a folder holds and what is missing.
+`draw_scenes` draws a dataset that needs no download and knows which caption is true of which image. `cache_features`
+stores a backbone's features. `check` lists the contents of a folder and its problems.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halation.data._origin import FeatureOrigin, check_origin
     from halation.data._pictures import PICTURE_SUFFIXES, Photos, UnreadablePicture, as_rgb, read_picture
     from halation.data._projection import Projection
-    from halation.data._scenes_draw import draw_scenes
+    from halation.data._scenes_draw import draw_scene, draw_scenes
     from halation.data._scenes_files import Scenes, read_scenes, vagueness
     from halation.data._scenes_world import Object, Scene, true_of
     from halation.data._truth import Direction, Truth
@@ -70,6 +70,7 @@ __all__ = [
     "cache_features",
     "check",
     "check_origin",
+    "draw_scene",
     "draw_scenes",
     "open_dataset",
     "open_features",
@@ -122,6 +123,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "cache_features": "halation.data._cache",
             "check": "halation.data._check",
             "check_origin": "halation.data._origin",
+            "draw_scene": "halation.data._scenes_draw",
             "draw_scenes": "halation.data._scenes_draw",
             "open_dataset": "halation.data._open",
             "open_features": "halation.data._feature_files",

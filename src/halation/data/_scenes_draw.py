@@ -1,4 +1,4 @@
-"""Drawing the world of `scenes`: pictures, captions and what is true of what, from one seed."""
+"""Draws the world of `scenes`: pictures, captions and which is true of which, from one seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from halation.data._scenes_files import RECIPE, file_of, image_name
 from halation.data._scenes_words import TEMPLATES, Statement, state
 from halation.data._scenes_world import Object, Scene, pick, random_scene
 
-__all__ = ["draw_scenes", "paint"]
+__all__ = ["draw_scene", "draw_scenes"]
 
 _OBJECTS = {
     "red": (222, 38, 42), "green": (40, 190, 70), "blue": (40, 80, 230), "yellow": (250, 215, 40),
@@ -31,7 +31,7 @@ _BACKGROUNDS = {
     "green": (20, 88, 45), "blue": (25, 40, 105),
 }  # fmt: skip
 _RADIUS = {"small": 0.22, "large": 0.42}  # of a cell's side
-_FINER = 4  # drawn so much larger, then averaged: smooth edges
+_FINER = 4  # scenes are drawn this many times larger, then averaged, for smooth edges
 _HELD_OUT = 0.4  # share of dev and test captions whose template training never saw
 _LEVELS = ("precise", "middling", "vague")
 _FORMS = {
@@ -52,16 +52,16 @@ def draw_scenes(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Path:
-    """Draw a dataset in which it is known of every caption and every image whether the caption is true of it.
+    """Draw a dataset in which every pair of a caption and an image is known to be true or false.
 
-    Scenes hold one to three objects (shape, colour, size, place on a 3 × 3 grid) before a coloured background; no two
-    of all splits are alike. Each has five true captions, precise ("a large red circle on the left and a tiny azure box
-    at the top"), middling ("a crimson disc") and vague ("something red", "two shapes"). In dev and test two fifths of
-    them use forms of sentence that training never saw, made of words that it saw.
+    Scenes have one to three objects (shape, colour, size, position on a 3 × 3 grid) on a coloured background; no two
+    of all splits are the same. Each has five true captions: precise ("a large red circle on the left and a tiny azure
+    box at the top"), middling ("a crimson disc") and vague ("something red", "two shapes"). In dev and test two
+    fifths of them have a form of sentence that is not in training, made of words that are.
 
-    Pictures are `images/{split}_00000.png`, size × size; `{split}_scenes.jsonl` has scenes, captions and what each
-    caption claims; `scenes.json` the arguments. The same arguments give the same bytes. A folder that holds the
-    finished scenes already is left as it is.
+    Pictures are `images/{split}_00000.png`, size × size. `{split}_scenes.jsonl` has scenes, captions and the claims of
+    each caption, `scenes.json` the arguments. The same arguments give the same bytes. A folder that holds the finished
+    scenes already stays as it is.
     """
     root = Path(folder)
     recipe = {"version": _VERSION, "train": train, "dev": dev, "test": test, "size": size, "seed": seed}
@@ -74,13 +74,13 @@ def draw_scenes(
     for number, (split, count) in enumerate((("train", train), ("dev", dev), ("test", test))):
         generator = np.random.default_rng((seed, number))
         lines = []
-        for place in range(count):
+        for position in range(count):
             scene = _new_scene(generator, seen)
             statements = list(_captions(scene, generator, None if split == "train" else words))
             if split == "train":
                 words.update(word for statement in statements for word in statement.text.split())
-            name = image_name(split, place)
-            paint(scene, size).save(root / "images" / name, compress_level=1)
+            name = image_name(split, position)
+            draw_scene(scene, size).save(root / "images" / name, compress_level=1)
             lines.append(_line(name, scene, statements))
             drawn += 1
             progress("drawing", drawn, total)
@@ -92,13 +92,14 @@ def draw_scenes(
 def _finished(root: Path, recipe: dict[str, int]) -> bool:
     if (root / RECIPE).is_file():
         if read_json(root / RECIPE) != recipe:
-            raise InputError(f"{root} holds scenes drawn with other arguments ({RECIPE}); name another folder")
+            problem = f"holds scenes drawn with other arguments ({RECIPE})"
+            raise InputError(problem, path=root, remedy="name another folder")
         return True
     if root.is_file():
-        raise InputError(f"{root} is a file; name a folder")
+        raise InputError("is a file", path=root, remedy="name a folder")
     strange = [path.name for path in root.iterdir() if path.name not in _OURS] if root.is_dir() else []
     if strange:
-        raise InputError(f"{root} holds other files ({strange[0]}); name an empty or new folder")
+        raise InputError(f"holds other files ({strange[0]})", path=root, remedy="name an empty or new folder")
     return False
 
 
@@ -114,9 +115,9 @@ def _new_scene(generator: np.random.Generator, seen: set[Any]) -> Scene:
 
 
 def _captions(scene: Scene, generator: np.random.Generator, words: set[str] | None) -> Iterator[Statement]:
-    """Five: one of each level, two more that are not vague; no sentence twice.
+    """Five captions: one of each level and two more that are not vague; no sentence twice.
 
-    `words` are those that training saw; None where this is training. Only where it saw hardly any, others are used.
+    `words` are those of the training split, or None to write that split. Others are used only if it has too few.
     """
     texts: list[str] = []
     for level in (*_LEVELS, *(pick(_LEVELS[:2], generator) for _ in range(2))):
@@ -130,7 +131,7 @@ def _captions(scene: Scene, generator: np.random.Generator, words: set[str] | No
 
 
 def _statement(scene: Scene, level: str, generator: np.random.Generator, *, unseen: bool) -> Statement:
-    """One of this level, in any form that fits the scene."""
+    """A statement of this level, in any form that fits the scene."""
     while True:
         held_out = unseen and bool(generator.random() < _HELD_OUT)
         statement = state(pick(_FORMS[level, held_out], generator), scene, generator)
@@ -148,8 +149,13 @@ def _line(name: str, scene: Scene, statements: list[Statement]) -> str:
     return json.dumps(row) + "\n"
 
 
-def paint(scene: Scene, size: int = 64) -> Image.Image:
-    """The picture of a scene, size × size, RGB."""
+def draw_scene(scene: Scene, size: int = 64) -> Image.Image:
+    """The picture of a scene, size × size, in RGB.
+
+    >>> from halation.data import Object
+    >>> draw_scene(Scene("white", (Object("circle", "red", "large", 1, 1),)), 48).getpixel((24, 24))
+    (222, 38, 42)
+    """
     side = size * _FINER
     image = Image.new("RGB", (side, side), _BACKGROUNDS[scene.background])
     brush = ImageDraw.Draw(image)

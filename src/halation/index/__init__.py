@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
-    from halation.index._backend import Backend, BackendUnavailable, Tunable
+    from halation.index._backend import Backend, BackendUnavailable, Keys, Points, Tunable
     from halation.index._exact import Exact
     from halation.index._faiss import Faiss
     from halation.index._hubness import Hubness, HubnessKind
@@ -35,7 +35,9 @@ __all__ = [
     "Hubness",
     "HubnessKind",
     "Index",
+    "Keys",
     "Milvus",
+    "Points",
     "Ranking",
     "Tunable",
 ]
@@ -51,7 +53,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Hubness": "halation.index._hubness",
             "HubnessKind": "halation.index._hubness",
             "Index": "halation.index._index",
+            "Keys": "halation.index._backend",
             "Milvus": "halation.index._milvus",
+            "Points": "halation.index._backend",
             "Ranking": "halation.index._ranking",
             "Tunable": "halation.index._backend",
         },

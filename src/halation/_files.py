@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from halation._errors import InputError
 from halation._storage import publish_file
 
 __all__ = [
+    "Location",
     "cache_folder",
     "parse_json",
     "path_below",
@@ -26,6 +28,22 @@ __all__ = [
     "read_text",
     "write_text",
 ]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file or a part of it, such as "line 12" or "images[3]", for errors about its content.
+
+    >>> print(Location("captions.jsonl", "line 12").error('no "image"', remedy="name one"))
+    captions.jsonl line 12: no "image"; name one
+    """
+
+    path: str | os.PathLike[str]
+    part: str = ""
+
+    def error(self, problem: str, remedy: str | None = None) -> InputError:
+        """The error to raise about this location."""
+        return InputError(f"{self.part}: {problem}", path=self.path, remedy=remedy)
 
 
 def cache_folder() -> Path:
@@ -83,10 +101,10 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
         yield number, row
 
 
-def path_below(name: str, source: str) -> str:
-    """`name`, if it is a path that stays below its folder; `source` is where it was read ("captions.jsonl line 3")."""
+def path_below(name: str, location: Location) -> str:
+    """`name`, if it is a path that stays below its folder; `location` is where the name is written."""
     if name.startswith(("/", "\\", "~")) or ".." in re.split(r"[/\\]", name) or re.match(r"[A-Za-z]:", name):
-        raise InputError(f": {name!r} leaves the dataset's folder", path=source, remedy="name files below it")
+        raise location.error(f"{name!r} leaves the dataset's folder", "name files below it")
     return name
 
 

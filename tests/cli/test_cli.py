@@ -343,7 +343,7 @@ def test_features_with_fewer_dimensions_per_cell_from_the_command_line(
     assert run("features", data, "--backbone", "efficientnet_lite0", "--cells", 16, "--out", tmp_path / "f") == 0
     assert "cells of 16 dimensions, fitted on 8 pictures: " in capsys.readouterr().out
     assert run("features", data, "--backbone", "efficientnet_lite0", "--cells", 2000, "--out", tmp_path / "g") == 2
-    assert "gives cells of 1280 numbers; ask for fewer" in capsys.readouterr().err
+    assert "gives cells of 1280 numbers; take fewer" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_program() -> None:

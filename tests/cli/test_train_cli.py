@@ -328,7 +328,7 @@ class TestFeatures:
     def test_pictures_that_are_not_there(self, data: Path, hub: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (data / "images" / "p2.jpg").unlink()
         assert halation("features", data, "--backbone", hub / "resnet") == 2
-        assert "1 of 8 pictures are not in" in one_line(capsys)
+        assert "images lacks 1 of the 8 pictures" in one_line(capsys)
         assert not (data / "features").exists()
 
 
@@ -408,8 +408,8 @@ def more_than_a_batch(data: Path) -> list[str]:
 
 
 BAD: dict[Callable[[Path], list[str]], str] = {
-    missing_images: "flickr8k-train: 1 of 8 pictures are not in {data}/images (p1.jpg)",
-    no_images: "flickr8k-train has no pictures, and this backbone wants to see them; unpack them",
+    missing_images: "{data}/images lacks 1 of the 8 pictures of flickr8k-train (p1.jpg)",
+    no_images: "flickr8k-train has no pictures, and this backbone needs them; unpack them",
     truncated_to_train_on: "{data}/images/p2.jpg is not a readable picture (",
     truncated_to_validate_on: "{data}/images/p9.jpg is not a readable picture (",
     wrong_encoding: "{data}/Flickr8k.token.txt line 1: not UTF-8 (byte 0xe9); convert the file",
@@ -420,7 +420,7 @@ BAD: dict[Callable[[Path], list[str]], str] = {
     features_with_too_few_names: "{data}/features: 16 rows of features but 15 names in images.txt",
     features_without_names: "{data}/features has 16 rows for the 8 images of flickr8k-train, and no images.txt",
     no_features: "features/efflite0 does not exist; name a folder, .npy or HDF5 file of features",
-    more_than_a_batch: "batch_size is 128 but flickr8k-train has 40 captions; take a smaller",
+    more_than_a_batch: "batch_size is 128 but flickr8k-train has 40 captions; take a smaller one",
 }
 
 

@@ -39,7 +39,7 @@ def scenes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def dataset() -> Callable[..., Dataset]:
-    """A dataset of captions alone: n images, each with so many captions, of so many classes."""
+    """A dataset of captions alone: n images, each with `captions` captions, of `classes` classes."""
 
     def make(n: int, captions: int = 5, classes: int | None = None) -> Dataset:
         image_of = np.repeat(np.arange(n), captions)

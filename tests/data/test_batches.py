@@ -84,7 +84,7 @@ def test_one_item_a_class_in_as_many_batches_as_that_allows(sizes: list[int], si
     assert len(batches) == most
 
 
-def test_what_cannot_be_is_said(dataset: Make) -> None:
+def test_impossible_batches_are_refused(dataset: Make) -> None:
     data = dataset(10)
     for arguments, words in [
         ({"batch_size": 0}, "at least 1"),
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_said(dataset: Make) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             Batches(data, seed=0, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="needs more than 3"):
+    with pytest.raises(InputError, match="needs more classes than 3"):
         Batches(dataset(12, classes=3), 4, seed=0, one_per_class=True)
     with pytest.raises(InputError, match="step 2"):
         Batches(data, 25, seed=0).batch(0, 2)

@@ -171,7 +171,7 @@ def test_another_backbone_or_other_pictures_do_not_go_on_with_these(flickr8k: Pa
         cache_features(flickr8k, Patches(), flickr8k)
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(flickr8k: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_lost(flickr8k: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, append = flickr8k / "f", FeatureJournal._append
 
     def full(self: FeatureJournal, kind: str, values: object) -> None:
@@ -196,9 +196,9 @@ def test_features_too_large_for_half_precision_are_refused(flickr8k: Path) -> No
 
 
 def test_progress_says_how_far_it_is(flickr8k: Path) -> None:
-    said: list[tuple[str, int, int]] = []
-    cache_features(flickr8k, Patches(), flickr8k / "f", batch_size=3, progress=lambda *now: said.append(now))
-    assert said == [("features", done, 8) for done in (0, 3, 6, 8)]
+    reports: list[tuple[str, int, int]] = []
+    cache_features(flickr8k, Patches(), flickr8k / "f", batch_size=3, progress=lambda *now: reports.append(now))
+    assert reports == [("features", done, 8) for done in (0, 3, 6, 8)]
     meta = json.loads((flickr8k / "f" / "meta.json").read_text())
     assert meta["complete"] and meta["backbone"] == "Patches" and meta["shapes"] == {"pooled": [5], "local": [4, 3]}
 

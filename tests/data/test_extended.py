@@ -37,7 +37,7 @@ def test_extended_positives_replace_the_base_and_declare_their_queries(tmp_path:
     assert truth.queries("i2t").tolist() == [0, 2]
     assert truth.queries("t2i").tolist() == [0, 1, 3]
     assert truth.name == "cxc"
-    assert truth.notes == ()
+    assert truth.notes == truth.query_notes == ()
 
 
 def test_texts_and_classes_of_the_base_are_carried_along(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_positive_outside_the_whole_gallery_is_noted_and_counts_as_lost(tmp_pa
     truth = read_eccv(base(), ground_truth(tmp_path, "eccv", {"100": [1, 77, 78], "200": [2]}, {"1": [100]}))
     assert truth.n_positives("i2t").tolist() == [1, 1, 0]
     assert truth.lost("i2t").tolist() == [2, 0, 0]
-    assert truth.notes == ("i2t: 2 positives of the source are outside the gallery",)
+    assert truth.query_notes == ("i2t: 2 positives of the source are outside the gallery",)
 
 
 def test_in_a_part_of_the_gallery_absent_positives_are_not_lost_but_left_out(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_in_a_part_of_the_gallery_absent_positives_are_not_lost_but_left_out(tmp
     assert truth.lost("i2t").tolist() == [0, 0, 0]
     assert truth.queries("i2t").tolist() == [0]
     assert truth.queries("t2i").tolist() == [0]  # caption 2 is in the gallery, its only answer is not
-    assert truth.notes == (
+    assert truth.query_notes == (
         "i2t: 1 queries of the source are not in the gallery",
         "i2t: 1 positives of the source are outside the gallery",
         "t2i: 1 queries of the source are not in the gallery",
@@ -119,22 +119,22 @@ def test_reading_again_repeats_no_note_and_keeps_none_of_the_other_source(tmp_pa
     source = ground_truth(tmp_path, "cxc", {"100": [1, 77], "900": [77]}, {"1": [100], "4": [300]})
     ground_truth(tmp_path, "eccv", {"100": [1, 77, 78]}, {"1": [100]})
     first = read_cxc(base().replace(notes=("photographs of pets",)), source)
-    assert first.notes == (
-        "photographs of pets",
+    assert first.notes == ("photographs of pets",)
+    assert first.query_notes == (
         "i2t: 1 queries of the source are not in the gallery",
         "i2t: 1 positives of the source are outside the gallery",
     )
-    assert read_cxc(first, source).notes == read_cxc(read_cxc(first, source), source).notes == first.notes
-    asked = first.replace(image_queries=[0, 1]).answerable()
-    assert asked.notes[-1] == "1 i2t queries without a positive are not asked"
-    assert read_eccv(asked, source).notes == (
-        "photographs of pets",
-        "i2t: 2 positives of the source are outside the gallery",
-    )
+    for again in (read_cxc(first, source), read_cxc(read_cxc(first, source), source)):
+        assert (again.notes, again.query_notes) == (first.notes, first.query_notes)
+    answerable = first.replace(image_queries=[0, 1]).answerable()
+    assert answerable.query_notes[-1] == "1 i2t queries without a positive are left out"
+    other = read_eccv(answerable, source)
+    assert other.notes == ("photographs of pets",)
+    assert other.query_notes == ("i2t: 2 positives of the source are outside the gallery",)
 
 
 @pytest.mark.parametrize("item", [None, 1.5, True, [1], {"id": 1}])
-def test_an_item_that_is_no_id_is_named_with_its_query(tmp_path: Path, item: object) -> None:
+def test_an_item_that_is_not_an_id_is_named_with_its_query(tmp_path: Path, item: object) -> None:
     source = ground_truth(tmp_path, "cxc", {"100": [1, item]}, {"1": [100]})  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"cxc_image_to_caption\.json query '100': .* is not an id"):
         read_cxc(base(), source)

@@ -52,7 +52,7 @@ def test_captions_of_an_image_that_does_not_exist_are_left_out_and_noted(folder:
         ("Flickr_8k.testImages.txt", "a.jpg\na.jpg\n", r"line 2: the image id 'a.jpg' was used already"),
         ("Flickr_8k.testImages.txt", "", "holds no image"),
         ("Flickr8k.token.txt", "a.jpg#0\tx\na.jpg#0\ty\n", r"token.txt line 2: a.jpg#0 occurs twice"),
-        ("Flickr8k.token.txt", "a.jpg#0\tx\na.jpg no tab\n", r"token.txt line 2: expected"),
+        ("Flickr8k.token.txt", "a.jpg#0\tx\na.jpg no tab\n", r"token.txt line 2: 'a.jpg no tab' is not a caption"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_line(folder: Path, file: str, text: str, message: str) -> None:
@@ -122,8 +122,8 @@ def test_without_own_captions_only_judged_pairs_have_a_gain_and_only_answered_qu
             r"ExpertAnnotations.txt line 1: caption 'z.jpg#0' is not in the test split",
         ),
         ("expert", "z.jpg\ta.jpg#0\t1\t1\t1", "line 1: image 'z.jpg' is not in the test split"),
-        ("expert", "a.jpg\ta.jpg#0\t1\t1", "line 1: expected 5 columns, found 4"),
-        ("expert", "a.jpg", "line 1: expected 5 columns, found 1"),
+        ("expert", "a.jpg\ta.jpg#0\t1\t1", "line 1: 4 columns instead of 5"),
+        ("expert", "a.jpg", "line 1: 1 columns instead of 5"),
         ("expert", "a.jpg\ta.jpg#0\t1\t1\t5", "line 1: the scores are 1, 1, 5; experts gave 1, 2, 3 or 4"),
         ("expert", "a.jpg\ta.jpg#0\t1\t1\t1\na.jpg\ta.jpg#0\t1\t1\t1", "line 2: a.jpg with a.jpg#0 was judged already"),
         ("expert", "", "holds no judgement"),

@@ -25,7 +25,7 @@ def letters(captions: Sequence[str]) -> Tokens:
     return Tokens(ids, ids > 0)
 
 
-def said(tokens: Tokens) -> list[str]:
+def texts_of(tokens: Tokens) -> list[str]:
     rows = zip(tokens.ids, tokens.mask, strict=True)
     return ["".join(chr(code) for code in ids[mask]) for ids, mask in rows]
 
@@ -42,7 +42,7 @@ def test_an_epoch_of_pictures_is_what_one_would_open_by_hand(scenes_folder: Path
         for batch, items in loader.epoch(batches, epoch):
             assert isinstance(items.images, Tensor)
             assert torch.equal(items.images, torch.stack([pixels(data.photos[image]) for image in batch.images]))
-            assert said(items.tokens) == [data.captions[caption] for caption in batch.captions]
+            assert texts_of(items.tokens) == [data.captions[caption] for caption in batch.captions]
             count += 1
         assert count == 3
 
@@ -53,7 +53,7 @@ def test_each_rank_loads_its_own_part(scenes_folder: Path) -> None:
     _, whole = next(loader.epoch(Batches(data, 8, seed=0), 0))
     parts = [next(loader.epoch(Batches(data, 8, seed=0, rank=rank, world=2), 0))[1] for rank in (0, 1)]
     assert torch.equal(torch.cat([part.images for part in parts]), whole.images)  # type: ignore[misc,arg-type]
-    assert [text for part in parts for text in said(part.tokens)] == said(whole.tokens)
+    assert [text for part in parts for text in texts_of(part.tokens)] == texts_of(whole.tokens)
 
 
 def test_everything_in_order_for_an_evaluation(scenes_folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_everything_in_order_for_an_evaluation(scenes_folder: Path) -> None:
     loader = Loader(data, pixels, letters)
     seen = torch.cat(list(loader.all_images(7)))  # type: ignore[arg-type]
     assert torch.equal(seen, loader.images(np.arange(60)))  # type: ignore[arg-type]
-    assert [text for tokens in loader.all_captions(9) for text in said(tokens)] == list(data.captions)
+    assert [text for tokens in loader.all_captions(9) for text in texts_of(tokens)] == list(data.captions)
 
 
 def test_tokens_are_no_wider_than_the_longest_caption_asked_for() -> None:
@@ -88,7 +88,7 @@ def test_a_broken_picture_stops_the_epoch_with_its_name(flickr8k: Path) -> None:
         list(Loader(data, pixels, letters).epoch(Batches(data, 4, seed=0), 0))
 
 
-def test_what_cannot_be_loaded_is_said(flickr8k: Path) -> None:
+def test_missing_inputs_are_refused(flickr8k: Path) -> None:
     Image.new("RGB", (5, 5)).save(flickr8k / "images" / "p3.jpg")
     data = open_dataset(flickr8k, "train")
     with pytest.raises(InputError, match="one shape"):

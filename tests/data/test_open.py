@@ -1,4 +1,4 @@
-"""Each layout is recognised by what is in its folder; what is wrong with it is said."""
+"""Each layout is recognised by the contents of its folder, and errors name the problem."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_fewer_captions_an_image_are_its_first(flickr8k: Path) -> None:
 
 def test_missing_pictures_are_counted_and_named_unless_features_stand_in(flickr8k: Path) -> None:
     (flickr8k / "images" / "p1.jpg").unlink()
-    with pytest.raises(InputError, match=r"1 of 4 pictures are not in .*images \(p1\.jpg\)"):
+    with pytest.raises(InputError, match=r"images lacks 1 of the 4 pictures of flickr8k-train \(p1\.jpg\)"):
         open_dataset(flickr8k, "train")
     np.save(flickr8k / "f.npy", np.zeros((4, 3), dtype=np.float32))
     data = open_dataset(flickr8k, "train", features="f.npy")
     assert data.photos is None and data.features is not None
 
 
-def test_wrong_annotations_are_said_with_their_place(flickr8k: Path) -> None:
+def test_wrong_annotations_are_refused_with_their_line(flickr8k: Path) -> None:
     lists = flickr8k / "Flickr_8k.trainImages.txt"
     lists.write_text("p0.jpg\np1.jpg\np0.jpg\n")
     with pytest.raises(InputError, match=r"trainImages\.txt line 3: .*p0\.jpg.* was used already"):
@@ -159,7 +159,7 @@ def test_captions_alone_are_a_dataset_too(shared_data: Path) -> None:
     assert (len(data), data.photos, data.features) == (1014, None, None)
 
 
-def test_what_is_no_dataset_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("hello")
     with pytest.raises(InputError, match=r"not recognised \(it holds notes\.md\)"):
         open_dataset(tmp_path, "train")
@@ -190,5 +190,5 @@ def test_precomp_folders_that_do_not_add_up_are_refused(tmp_path: Path, rng: np.
     with pytest.raises(InputError, match=r"10 rows but .* 13 captions"):
         open_dataset(tmp_path, "test")
     (tmp_path / "test_caps.txt").write_text("a dog\n\na cat\n")
-    with pytest.raises(InputError, match="line 2 is blank"):
+    with pytest.raises(InputError, match="line 2: blank"):
         open_dataset(tmp_path, "test")

@@ -1,4 +1,4 @@
-"""What made stored features: features of another making are told from fitting ones, whatever their shape."""
+"""The origin of stored features: features made in another way are refused, whatever their shape."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_cells_projected_in_another_datasets_terms_are_detected(tmp_path: Path) 
     assert read.pooled_only().origin.differs_from(trained_on.pooled_only().origin) is None  # no cells, no projection
 
 
-def test_another_backbone_is_told_by_its_weights(flickr8k: Path) -> None:
+def test_another_backbone_is_recognised_by_its_weights(flickr8k: Path) -> None:
     stores = [cache_features(flickr8k, Named(seed), flickr8k / f"f{seed}") for seed in (0, 1)]
     first, second = (store.origin for store in stores)
     assert first.backbone == "patches" and first.preprocessing == "8 x 8" and first.projection == "none"
@@ -61,7 +61,7 @@ def test_an_origin_survives_json(flickr8k: Path) -> None:
     origin = cache_features(flickr8k, Named(), flickr8k / "f").origin
     assert FeatureOrigin.from_dict(json.loads(json.dumps(origin.as_dict()))) == origin
     assert FeatureOrigin.from_dict({"state": "finished"}) == FeatureOrigin()
-    with pytest.raises(InputError, match='"weights": 7; it is a text or null'):
+    with pytest.raises(InputError, match='"weights": 7; use a text or null'):
         FeatureOrigin.from_dict({"weights": 7})
 
 

@@ -72,8 +72,8 @@ def test_damaged_bytes_give_a_picture_or_a_clear_error(tmp_path: Path, suffix: s
     whole = path.read_bytes()
     for _ in range(60):
         damaged = bytearray(whole)
-        for place in rng.integers(0, min(len(whole), 200), 6):
-            damaged[place] = rng.integers(256)
+        for position in rng.integers(0, min(len(whole), 200), 6):
+            damaged[position] = rng.integers(256)
         path.write_bytes(bytes(damaged))
         with warnings.catch_warnings(), contextlib.suppress(InputError):
             warnings.simplefilter("ignore")  # Pillow's, of odd headers

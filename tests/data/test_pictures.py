@@ -51,7 +51,7 @@ def test_a_picture_is_turned_upright() -> None:
     "content",
     [b"", b"hello, I am text", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"\xff\xd8\xff\xe0 cut", claiming(10, 10)[:40]],
 )
-def test_what_is_no_picture_is_said(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_picture_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(content)
     with pytest.raises(InputError, match=r"a.jpg is not a readable picture"):
         read_picture(tmp_path / "a.jpg")
@@ -63,7 +63,7 @@ def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded() -> N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tracemalloc.start()
-        with pytest.raises(InputError, match=r"bomb has 10000 × 10000 = 100 million pixels; at most 64 million"):
+        with pytest.raises(InputError, match=r"bomb has 10000 × 10000 = 100 million pixels, and at most 64 million"):
             read_picture(claiming(10_000, 10_000), "bomb")
         with pytest.raises(InputError, match="more pixels than can be decoded safely"):
             read_picture(claiming(60_000, 60_000), "bomb")
@@ -82,7 +82,7 @@ def test_a_jpeg_above_the_limit_is_decoded_smaller() -> None:
     assert MAX_PIXELS < 100_000_000
 
 
-def test_a_file_that_is_gone_or_not_ours_is_said(tmp_path: Path) -> None:
+def test_a_missing_or_forbidden_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone.jpg does not exist"):
         read_picture(tmp_path / "gone.jpg")
 

@@ -55,7 +55,7 @@ def test_flickr8k_is_recognised_by_its_token_file(tmp_path: Path) -> None:
         read(tmp_path / "Flickr8k.token.txt")
 
 
-def test_what_is_not_recognised_is_said_with_what_would_be(tmp_path: Path) -> None:
+def test_the_error_of_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("a,b")
     (tmp_path / "other.json").write_text('{"a": 1}')
     with pytest.raises(InputError, match=r"notes\.csv is not recognised; halation knows"):
@@ -159,7 +159,7 @@ def test_captions_are_measured_whatever_became_of_the_pictures(tmp_path: Path) -
         open_dataset(tmp_path)
     assert open_dataset(tmp_path, pictures=False).truth.image_ids == ("/data/a.jpg",)
     line(tmp_path / "captions.jsonl")
-    with pytest.raises(InputError, match="1 of 1 pictures are not in"):
+    with pytest.raises(InputError, match="images lacks 1 of the 1 pictures"):
         open_dataset(tmp_path)
     assert open_dataset(tmp_path / "captions.jsonl", pictures=False).photos is None
 

@@ -29,7 +29,7 @@ def coco(shared_data: Path) -> Truth:
 
 
 def as_lists(truth: Truth, direction: str) -> dict[int, set[int]]:
-    """Query id → ids of its positives, for the queries that are asked."""
+    """Query id → ids of its positives, for the queries."""
     queries, items = truth.image_ids, truth.caption_ids
     if direction == "t2i":
         queries, items = items, queries
@@ -73,7 +73,7 @@ def test_eccv_caption_asks_1261_images_and_1332_captions_and_two_positives_lie_o
     assert (eccv.n_positives("i2t").sum(), eccv.n_positives("t2i").sum()) == (22548, 11279)
     assert {eccv.image_ids[k] for k in np.flatnonzero(eccv.lost("i2t"))} == {575916, 421999}
     assert eccv.lost("t2i").sum() == 0
-    assert eccv.notes == ("i2t: 2 positives of the source are outside the gallery",)
+    assert eccv.query_notes == ("i2t: 2 positives of the source are outside the gallery",)
 
 
 def test_the_packages_files_and_the_folders_are_one_truth(coco: Truth, shared_data: Path) -> None:
@@ -139,7 +139,7 @@ def test_coco_mini_is_a_truth_with_cocos_ids(shared_data: Path) -> None:
 
 def test_ids_that_the_file_lacks_are_refused(shared_data: Path) -> None:
     folder = shared_data / "coco_eval"
-    with pytest.raises(ValueError, match=r"caption id \d+ of the split is not in .*captions_val2017.json"):
+    with pytest.raises(ValueError, match=r"captions_val2017\.json: no caption has the id \d+, which the split lists"):
         read_coco(folder / "captions_val2017.json", ids=folder / "coco_test_ids.npy")
 
 

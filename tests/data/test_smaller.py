@@ -137,10 +137,10 @@ def test_finished_is_finished_and_another_size_needs_another_folder(data: Path) 
         cache_features(data, Cells(), data / "plain", cells=4)
 
 
-def test_sizes_that_cannot_be_are_said_before_the_work(data: Path, tmp_path: Path) -> None:
+def test_impossible_sizes_are_refused_before_the_work(data: Path, tmp_path: Path) -> None:
     backbone = Cells()
     for wrong in (0, -1, 13):
-        with pytest.raises(InputError, match="Cells gives cells of 12 numbers; ask for fewer"):
+        with pytest.raises(InputError, match="Cells gives cells of 12 numbers; take fewer"):
             cache_features(data, backbone, tmp_path / "f", cells=wrong)
     backbone.local_dim = 0
     with pytest.raises(InputError, match="gives no cells"):
@@ -193,5 +193,5 @@ def test_features_are_made_in_the_terms_of_others(data: Path, tmp_path: Path) ->
     assert own.origin.differs_from(mine.origin) is not None
     with pytest.raises(InputError, match="made smaller by another projection; name another folder"):
         cache_features(other, Cells(), other / "own", projection=mine.projection)
-    with pytest.raises(InputError, match="give cells or projection, not both"):
+    with pytest.raises(InputError, match="cells and projection both set the size of a cell"):
         cache_features(other, Cells(), other / "g", cells=4, projection=mine.projection)

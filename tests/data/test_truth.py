@@ -57,13 +57,13 @@ def test_pairs_by_id_equal_pairs_by_index_and_repeats_change_nothing() -> None:
 def test_items_in_no_pair_stay_in_the_gallery_but_need_not_be_asked() -> None:
     truth = Truth.from_pairs([(0, 0), (1, 2)], n_images=3, n_captions=4)
     assert truth.queries("i2t").tolist() == [0, 1, 2]
-    asked = truth.answerable()
-    assert asked.queries("i2t").tolist() == [0, 1]
-    assert asked.queries("t2i").tolist() == [0, 2]
-    assert (asked.n_images, asked.n_captions) == (3, 4)
-    assert asked.notes == (
-        "1 i2t queries without a positive are not asked",
-        "2 t2i queries without a positive are not asked",
+    answerable = truth.answerable()
+    assert answerable.queries("i2t").tolist() == [0, 1]
+    assert answerable.queries("t2i").tolist() == [0, 2]
+    assert (answerable.n_images, answerable.n_captions) == (3, 4)
+    assert answerable.query_notes == (
+        "1 i2t queries without a positive are left out",
+        "2 t2i queries without a positive are left out",
     )
     assert small().answerable().image_queries is None
 
@@ -193,7 +193,7 @@ def test_declared_queries_follow_into_a_subset_and_leave_when_their_answers_do()
     part = truth.subset([1, 2])
     assert [part.caption_ids[k] for k in part.queries("t2i")] == [5]
     assert [part.image_ids[k] for k in part.queries("i2t")] == ["bus.jpg"]
-    assert part.notes == ("1 t2i queries without a positive are not asked",)
+    assert part.query_notes == ("1 t2i queries without a positive are left out",)
 
 
 def test_captions_may_be_chosen_apart_from_the_images() -> None:
@@ -224,7 +224,11 @@ def test_a_new_image_to_text_relevance_brings_its_transpose_along() -> None:
 
 def test_the_fingerprint_changes_with_everything_that_is_measured_against_and_with_nothing_else() -> None:
     truth = small()
-    same = [small(), truth.replace(name="other", notes=("note",)), truth.replace(caption_queries=range(6))]
+    same = [
+        small(),
+        truth.replace(name="other", notes=("note",), query_notes=("note",)),
+        truth.replace(caption_queries=range(6)),
+    ]
     same.append(truth.replace(kind="pairs"))
     other = [
         Truth.from_captions(CAPTIONS, IMAGE_OF),  # other image ids

@@ -50,7 +50,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "a table of image indices": (lambda: Truth.from_captions(TWO, [[0, 1]]), r"list of indices, not .*\(1, 2\)"),
     "no captions at all": (lambda: Truth.from_captions([], []), "needs images and captions; there are 0 and 0"),
     "one text instead of a list": (lambda: Truth.from_captions("ab", [0, 1]), "list of texts"),
-    "a caption that is no text": (lambda: Truth.from_captions(["a", None], [0, 1]), "list of texts"),
+    "a caption that is not a text": (lambda: Truth.from_captions(["a", None], [0, 1]), "list of texts"),
     "an image id twice": (
         lambda: Truth.from_captions(TWO, [0, 1], image_ids=["d", "d"]),
         "image id 'd' occurs twice, at 0 and at 1",
@@ -100,7 +100,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a row that is not there": (lambda: Truth.from_captions(TWO, [0, 1]).gains("i2t", [2]), r"rows\[0\] is 2"),
     "an unknown field": (lambda: Truth.from_captions(TWO, [0, 1]).replace(caption="x"), "did you mean 'captions'"),
-    "a query asked twice": (
+    "a query listed twice": (
         lambda: Truth.from_captions(TWO, [0, 1]).replace(image_queries=[0, 0]),
         "image_queries names a query twice",
     ),

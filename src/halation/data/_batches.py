@@ -1,4 +1,4 @@
-"""Which images and captions a training step sees: a function of the seed, the epoch and the step alone."""
+"""The images and captions of a training step: a function of the seed, the epoch and the step alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Batch", "Batches"]
 
 
 class Batch(NamedTuple):
-    """Indices of one global batch, and which part of it this process works on."""
+    """Indices of one global batch, and the part of it for this process."""
 
     images: IntArray  # (B,) indices into the dataset's images; by captions, an image may occur twice
     captions: IntArray  # (B·k,) indices into its captions; those of images[i] are i·k … i·k + k − 1
@@ -25,20 +25,20 @@ class Batch(NamedTuple):
 
     @property
     def matches(self) -> BoolArray:
-        """(B, B·k): the caption belongs to the image, also where the image stands in the batch twice."""
+        """(B, B·k): the caption belongs to the image, also if the image is in the batch twice."""
         return np.asarray(self.images[:, None] == self.images[self.image_of_caption][None, :])
 
 
 class Batches:
     """Batches of an epoch, the same in every process and after every restart.
 
-    unit="captions"   every image–caption pair once an epoch in random order (VSE++); captions_per_image must be 1
-    unit="images"     every image once an epoch, with `captions_per_image` of its captions drawn at random
+    unit="captions"   every image–caption pair once per epoch in random order (VSE++); captions_per_image must be 1
+    unit="images"     every image once per epoch, with `captions_per_image` of its captions drawn at random
     one_per_class     no two items of a batch share a class of `dataset.labels` (PCME on CUB), as many batches as that
-                      allows; an item occurs at most once an epoch
+                      allows; an item occurs at most once per epoch
     rank, world       this process and how many there are: each takes an equal part of the global batch
 
-    The last incomplete batch of an epoch is dropped: what falls into it differs from epoch to epoch.
+    The last incomplete batch of an epoch is dropped. Other items fall into it in each epoch.
 
     >>> from halation.data import Truth
     >>> truth = Truth.from_captions(["a dog", "a puppy", "a bus", "a red bus"], [0, 0, 1, 1])
@@ -74,22 +74,26 @@ class Batches:
         if size < 1 or self.seed < 0:
             raise InputError(f"batch_size is {size} and seed {self.seed}; they must be at least 1 and 0")
         if size > self._n_items:
-            raise InputError(f"batch_size is {size} but {dataset.name} has {self._n_items} {self.unit}; take a smaller")
+            raise InputError(
+                f"batch_size is {size} but {dataset.name} has {self._n_items} {self.unit}", remedy="take a smaller one"
+            )
         if not 0 <= self.rank < self.world or size % self.world:
             raise InputError(f"rank {self.rank} of {self.world} cannot take an equal part of batches of {size}")
         if self.unit == "captions" and k != 1:
             raise InputError(f'captions_per_image is {k}; with unit="captions" it is 1, else use unit="images"')
         fewest = int(np.bincount(self._image_of).min())
         if not 1 <= k <= fewest:
-            raise InputError(f"captions_per_image is {k}; it must be 1 … {fewest}, what every image has")
+            raise InputError(f"captions_per_image is {k}; it must be 1 … {fewest}, the fewest of an image")
 
     def _classes(self, dataset: Dataset) -> IntArray:
         if dataset.labels is None:
-            raise InputError(f"one_per_class needs a class for each image, which {dataset.name} has not (CUB has)")
+            raise InputError(f"one_per_class needs a class for each image, and {dataset.name} has none (CUB has)")
         labels = dataset.labels[self._image_of] if self.unit == "captions" else dataset.labels
         codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
         if self.batch_size > codes.max() + 1:
-            raise InputError(f"a batch of {self.batch_size} with one item a class needs more than {codes.max() + 1}")
+            raise InputError(
+                f"a batch of {self.batch_size} with one item per class needs more classes than {codes.max() + 1}"
+            )
         return np.asarray(codes)
 
     def __len__(self) -> int:
@@ -152,7 +156,7 @@ def _steps(labels: IntArray, size: int) -> int:
 
 
 def _spread(labels: IntArray, size: int, steps: int, generator: np.random.Generator) -> IntArray:
-    """Items dealt like cards, class after class, to `steps` batches in turn: at most `steps` a class never meet."""
+    """Items dealt in turn to `steps` batches, class after class, so that no two of a class are in one batch."""
     shuffled = generator.permutation(len(labels))
     turn = generator.permutation(int(labels.max()) + 1)  # the classes' order
     order = shuffled[np.argsort(turn[labels[shuffled]], kind="stable")]

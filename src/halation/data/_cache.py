@@ -1,4 +1,4 @@
-"""`cache_features`: look at every picture once, keep what the backbone saw."""
+"""`cache_features`: computes the features of every picture once and stores them."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def cache_features(
     projection: Projection | None = None,
     progress: Progress = silent,
 ) -> FeatureStore:
-    """What a frozen backbone sees of every picture, stored in the folder `out` as float16, in the order of `source`.
+    """Compute the features of every picture and store them in the folder `out` as float16, in the order of `source`.
 
     source      a dataset, its photos, or a folder: all splits of a dataset that is recognised, else every picture below
     backbone    any image backbone: `preprocess(picture)` → (3, H, W), `forward` → Features. It works in evaluation
                 mode on the device it is on. Where it has a `name` and a text `preprocessing`, the features' `origin`
                 keeps them
-    out         a new or empty folder, or one with features of the same backbone: pictures that it has are not looked
-                at again, those that are new or have changed are added
-    cells       dimensions of a cell: principal components of the training split's cells (of all pictures, where there
-                is no split "train"), kept beside them so that new pictures come to the same numbers; None = as the
-                backbone gives them. Until they are fitted, the whole cells are on the disk: 125 kB a picture for
+    out         a new or empty folder, or one with features of the same backbone. Pictures that it has are not
+                computed again; new and changed ones are added
+    cells       dimensions of a cell: principal components of the training split's cells (of all pictures without a
+                split "train"). The projection is stored beside them, for new pictures. None = as the backbone gives
+                them. Until the components are fitted, whole cells are on the disk: 125 kB per picture for
                 EfficientNet-Lite0
-    projection  makes the cells smaller instead, as those of other features were: a run's, to evaluate it on this data
+    projection  a given projection of the cells, for example that of a run, to evaluate it on this data
 
-    Blocks of `batch_size` pictures are written one by one. Stopped at any moment, the same call goes on behind the last
-    of them; the folder changes only when everything is in place. Pictures that cannot be read get no row: `corrupt`
-    lists them.
+    Blocks of `batch_size` pictures are written one by one. If you stop the call at any moment, the same call continues
+    after the last block. The folder changes only when everything is complete. Pictures that cannot be read get no row;
+    `corrupt` lists them.
     """
     path_of, fit_on = _pictures(source)
     if batch_size < 1:
@@ -67,7 +67,7 @@ def cache_features(
     try:
         folder = FeatureFolder(Path(out), origin, cells, projection)
         if folder.knows_none_of(list(path_of)):
-            raise InputError("holds features of other pictures; name another folder", path=out)
+            raise InputError("holds features of other pictures", path=out, remedy="name another folder")
         if all(folder.has(name, path) for name, path in path_of.items()):
             folder.tidy()
         else:
@@ -77,7 +77,8 @@ def cache_features(
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise InputError("the disk is full; make room and run the same again, what is done is kept", path=out) from None
+        remedy = "make room and run the same again; what is done is kept"
+        raise InputError(": the disk is full", path=out, remedy=remedy) from None
     store = open_features(out)
     assert store.names is not None
     row_of = {name: row for row, name in enumerate(store.names)}
@@ -90,11 +91,11 @@ def _check_cells(cells: int | None, projection: Projection | None, backbone: Any
     given, name = int(getattr(backbone, "local_dim", 0)), type(backbone).__name__
     gives = f"gives cells of {given} numbers" if given else "gives no cells"
     if cells is not None and projection is not None:
-        raise InputError("give cells or projection, not both: each says how small the cells are")
+        raise InputError("cells and projection both set the size of a cell", remedy="give one of them")
     if projection is not None and projection.dims[0] != given:
         raise InputError(f"the projection takes cells of {projection.dims[0]} numbers; {name} {gives}")
     if cells is not None and not 0 < cells <= given:
-        raise InputError(f"cells of {cells} dimensions: {name} {gives}; ask for fewer, or for none")
+        raise InputError(f"cells of {cells} dimensions: {name} {gives}", remedy="take fewer, or none")
 
 
 def _fill(
@@ -106,7 +107,7 @@ def _fill(
     workers: int,
     progress: Progress,
 ) -> None:
-    """Look at every picture that neither the folder nor the journal has."""
+    """Compute the features of every picture that neither the folder nor the journal has."""
     missing = [
         (name, path, size_of(path))
         for name, path in path_of.items()
@@ -163,20 +164,21 @@ def _halved(features: Features, names: Sequence[str]) -> dict[str, Any]:
     arrays = {"pooled": features.pooled} | ({} if features.local is None else {"local": features.local})
     halved = {}
     for name, values in arrays.items():
-        with np.errstate(over="ignore"):  # the error below
+        with np.errstate(over="ignore"):  # the check below reports it
             half = values.float().cpu().numpy().astype(np.float16)
         wrong = ~np.isfinite(half.reshape(len(half), -1)).all(axis=1)
         if wrong.any():
-            raise InputError(f"{name} features of {names[int(np.argmax(wrong))]} are not finite in float16; scale them")
+            problem = f"{name} features of {names[int(np.argmax(wrong))]} are not finite in float16"
+            raise InputError(problem, remedy="scale them")
         halved[name] = half
     return halved
 
 
 def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[dict[str, Path], list[str]]:
-    """The path of every picture by the name that `open_dataset` looks for, and the names of those to fit on."""
+    """The path of every picture by its name in `open_dataset`, and the names of those to fit on."""
     if isinstance(source, Dataset):
         if source.photos is None:
-            raise InputError(f"{source.name} has no pictures; unpack them beside its captions")
+            raise InputError(f"{source.name} has no pictures", remedy="unpack them beside its captions")
         return _by_name([str(name) for name in source.truth.image_ids], source.photos.paths)
     if isinstance(source, Photos):
         return _by_name([path.name for path in source.paths], source.paths)
@@ -190,10 +192,11 @@ def _pictures(source: Dataset | Photos | str | os.PathLike[str]) -> tuple[dict[s
     for split in layout.splits:
         annotations = layout.read(split)
         if annotations.files is None:
-            raise InputError(f"({layout.name}) is made of features already; there are no pictures", path=root)
+            raise InputError(f"({layout.name}) consists of features and has no pictures", path=root)
         photos = photos_of(annotations, layout, layout.title(split), needed=True)
         if photos is None:
-            raise InputError(f"({layout.name}) has no pictures in {layout.folders[0]}; unpack them there", path=root)
+            problem = f": no pictures of {layout.title(split)}"
+            raise InputError(problem, path=layout.folders[0], remedy="unpack them there")
         names = [candidates[0] for candidates in annotations.files]
         path_of.update(zip(names, photos.paths, strict=True))
         fit_on += names if split == "train" else []
@@ -204,16 +207,16 @@ def _by_name(names: Sequence[str], paths: Sequence[Path]) -> tuple[dict[str, Pat
     path_of = dict(zip(names, paths, strict=True))
     if len(path_of) != len(names):
         twice = next(name for number, name in enumerate(names) if name in names[:number])
-        raise InputError(f"{twice} is listed twice; every picture needs its own name")
+        raise InputError(f"{twice} is listed twice", remedy="every picture needs a name of its own")
     return path_of, list(path_of)
 
 
 def _all_below(root: Path) -> tuple[list[str], list[Path]]:
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder; name the folder of a dataset or of pictures")
+        raise InputError("is not a folder", path=root, remedy="name the folder of a dataset or of pictures")
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES and path.is_file())
     if not paths:
-        raise InputError(f"{root} holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))})")
+        raise InputError(f"holds no picture ({', '.join(sorted(PICTURE_SUFFIXES))})", path=root)
     return [path.relative_to(root).as_posix() for path in paths], paths
 
 

@@ -1,4 +1,4 @@
-"""`check`: what a dataset holds and what is missing, for programs and for people."""
+"""`check`: the contents of a dataset and its problems, for programs and for people."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class SplitCheck:
     name: str
     images: int = 0
     captions: int = 0
-    fewest: int = 0  # captions an image
+    fewest: int = 0  # captions per image
     most: int = 0
     pictures: int = 0  # files that are there
     missing: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()  # what is wrong with which file
+    unreadable: tuple[str, ...] = ()  # an error for each such file
     empty: tuple[str, ...] = ()  # ids of captions without a word
-    has_features: bool = False  # the layout is made of them
+    has_features: bool = False  # the layout consists of features
     error: str | None = None  # the annotations cannot be read
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class FeatureCheck:
     rows: int = 0
     what: str = ""
     corrupt: int = 0  # pictures that could not be read when they were computed
-    lacking: dict[str, int] = field(default_factory=dict)  # split → images that have a row, where not all have
+    lacking: dict[str, int] = field(default_factory=dict)  # split → images that have a row, if not all have one
     error: str | None = None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class FeatureCheck:
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """A dataset's folder. `str(check(folder))` is a page for people; `ok` is whether there is nothing to mend."""
+    """The contents of a dataset's folder. `str(check(folder))` is a page to read; `ok` means no problems."""
 
     folder: str
     layout: str | None
@@ -81,7 +81,7 @@ class DatasetCheck:
         return not self.problems
 
     def with_problems(self, pictures: str | None) -> DatasetCheck:
-        """The same with every complaint spelt out; `pictures` is the folder where pictures belong."""
+        """The same with a sentence for every problem; `pictures` is the folder for pictures."""
         return replace(self, problems=tuple(self._complaints(pictures)))
 
     def _complaints(self, pictures: str | None) -> Iterator[str]:
@@ -95,8 +95,8 @@ class DatasetCheck:
         if self.leaks:
             where = " and ".join(f"{name} ({split})" for split, name in self.leaks[0][:2])
             yield (
-                f"{len(self.leaks):,} pictures are in more than one split ({where}); what is tested must not "
-                "be trained on: take them out of one"
+                f"{len(self.leaks):,} pictures are in more than one split ({where}); a model must not train on "
+                "pictures it is tested on: take them out of one"
             )
         for features in self.features:
             if features.error is not None:
@@ -140,7 +140,7 @@ _OVERLAPPING = {"all", "seen", "unseen", "testall"}  # names for parts that othe
 def check(folder: str | os.PathLike[str], *, decode: bool = True, progress: Progress = silent) -> DatasetCheck:
     """Look through a dataset: its splits, pictures (each is opened unless decode=False), repeats and features.
 
-    Nothing here raises for what is wrong with the data: `DatasetCheck.problems` has every complaint with its remedy.
+    Wrong data does not raise an error: `DatasetCheck.problems` lists every problem with its remedy.
     """
     root = Path(folder)
     try:

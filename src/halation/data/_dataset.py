@@ -1,4 +1,4 @@
-"""`Dataset`: one split of images and captions, with what is relevant to what."""
+"""`Dataset`: one split of images and captions, with their relevance."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["Dataset"]
 class Dataset:
     """One split. Rows of `photos`, `features` and `labels` are the images of `truth`, in its order.
 
-    name       for people: "flickr8k-train"
-    truth      ids, captions, which image each belongs to, and what is relevant to what
-    photos     the image files, opened when asked for; None where there are none
-    features   what a frozen backbone saw; None where nothing was computed
+    name       to show: "flickr8k-train"
+    truth      ids, captions, the image of each, and their relevance
+    photos     the image files, opened one by one; None if there are none
+    features   of a frozen backbone; None if none were computed
     labels     (n_images,) the class of each image; CUB has them
 
     >>> data = Dataset("tiny", Truth.from_captions(["a dog", "a puppy", "a bus"], [0, 0, 1]))
@@ -44,10 +44,10 @@ class Dataset:
             raise InputError(f"{self.name}: a dataset needs a truth with captions and image_of")
         for part, what in ((self.photos, "photos"), (self.features, "rows of features"), (self.labels, "labels")):
             if part is not None and len(part) != len(self):
-                raise InputError(f"{self.name}: {len(part)} {what} for {len(self)} images; one for each, in order")
+                raise InputError(f"{self.name}: {len(part)} {what} for {len(self)} images", remedy="give one for each")
 
     def __len__(self) -> int:
-        """How many images."""
+        """The number of images."""
         return self.truth.n_images
 
     @property
@@ -61,7 +61,7 @@ class Dataset:
 
     @property
     def image_of(self) -> IntArray:
-        """(n_captions,): the image each caption was written for."""
+        """(n_captions,): the image that each caption was written for."""
         assert self.truth.image_of is not None
         return self.truth.image_of
 
@@ -77,7 +77,7 @@ class Dataset:
         )
 
     def first_captions(self, k: int) -> Dataset:
-        """Every image with at most its first k captions: what fewer annotations would have been."""
+        """Every image with at most its first k captions, as if there were fewer annotations."""
         if k < 1:
             raise InputError(f"captions_per_image is {k}; it must be 1 or more")
         order = np.argsort(self.image_of, kind="stable")

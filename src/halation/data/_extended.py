@@ -1,10 +1,9 @@
-"""COCO's extended positives: CxC and ECCV Caption, which judged pairs that nobody had annotated."""
+"""COCO's extended positives: CxC and ECCV Caption, in which people judged pairs that had no annotation."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,9 @@ from halation.data._truth_input import Id, ones_at, positions
 
 __all__ = ["read_cxc", "read_eccv"]
 
-# notes of a base about its queries go: they are declared anew, and a second reading would repeat them
-_OF_QUERIES = re.compile(r"(i2t|t2i): .* of the source .*|.* queries without a positive are not asked")
-
 
 def read_cxc(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth:
-    """Crisscrossed Captions (Parekh et al., EACL 2021): 35,585 positives, 24,972 of the 25,000 captions are asked.
+    """Crisscrossed Captions (Parekh et al., EACL 2021): 35,585 positives; 24,972 of the 25,000 captions are queries.
 
     `base` is the COCO 5K test split with COCO's ids; its texts and classes are carried along. `source` is a folder with
     cxc_image_to_caption.json and cxc_caption_to_image.json; None takes the files inside the installed package
@@ -33,10 +29,10 @@ def read_cxc(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth
 
 
 def read_eccv(base: Truth, source: str | os.PathLike[str] | None = None) -> Truth:
-    """ECCV Caption (Chun et al., ECCV 2022): 1,261 images and 1,332 captions are asked, against the whole 5K gallery.
+    """ECCV Caption (Chun et al., ECCV 2022): 1,261 images and 1,332 captions are queries, the gallery is all 5K.
 
-    The two directions were judged apart and differ. Two image→text positives are in no test image's captions: the
-    published numbers count them in R, so they are kept in `lost_i2t`. `base` and `source` as in `read_cxc`.
+    The two directions were judged separately and differ. Two image→text positives are captions of no test image. The
+    published numbers count them in R, so `lost_i2t` keeps them. `base` and `source` are as in `read_cxc`.
     """
     return _extended(base, source, "eccv")
 
@@ -54,7 +50,6 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
             remedy='in a JSONL, write "image_id" beside "image", and "caption_ids" beside "captions", with COCO\'s '
             "numbers; COCO's own files and Karpathy's JSON have them",
         )
-    kept = [note for note in base.notes if not _OF_QUERIES.fullmatch(note)]
     whole = i2t.absent == 0 and t2i.absent == 0
     return base.replace(
         i2t=i2t.gains,
@@ -62,13 +57,13 @@ def _extended(base: Truth, source: str | os.PathLike[str] | None, name: str) -> 
         threshold=None,
         image_queries=i2t.queries,
         caption_queries=t2i.queries,
-        # in the whole gallery a positive outside it is the source's slip, and counted in published R; in a part of
-        # the gallery it is merely one of those left out
+        # in the whole gallery, a positive outside it is a mistake of the source and counts in published R; in a part
+        # of the gallery, it is only one of those left out
         lost_i2t=i2t.lost if whole else None,
         lost_t2i=t2i.lost if whole else None,
         name=name,
         kind=name,
-        notes=(*kept, *i2t.notes("i2t"), *t2i.notes("t2i")),
+        query_notes=(*i2t.notes("i2t"), *t2i.notes("t2i")),
     )
 
 
@@ -81,7 +76,7 @@ class _Positives:
         rows: list[int] = []
         columns: list[int] = []
         self.lost: IntArray = np.zeros(len(query_ids), dtype=np.int64)
-        asked = []
+        answered = []
         for query, items in document.items():
             row = query_at.get(query)
             if row is None:
@@ -91,9 +86,9 @@ class _Positives:
             rows.extend([row] * len(inside))
             columns.extend(inside)
             if inside:
-                asked.append(row)
+                answered.append(row)
         self.absent = len(document) - sum(query in query_at for query in document)
-        self.queries = np.array(sorted(asked), dtype=np.int64)
+        self.queries = np.array(sorted(answered), dtype=np.int64)
         self.gains = ones_at(rows, columns, (len(query_ids), len(item_ids)))
 
     def notes(self, direction: str) -> list[str]:
@@ -108,16 +103,18 @@ class _Positives:
 def _id_lists(path: Path) -> dict[str, list[Any]]:
     document = read_json(path)
     if not isinstance(document, dict) or not document or not all(isinstance(ids, list) for ids in document.values()):
-        raise InputError(f'{path} is not a ground truth {{"query id": [item ids], …}}; was it written completely?')
+        problem = 'is not a ground truth {"query id": [item ids], …}'
+        raise InputError(problem, path=path, remedy="was it written completely?")
     for query, ids in document.items():
         for item in ids:
             if isinstance(item, bool) or not isinstance(item, str | int):
-                raise InputError(f"{path} query {query!r}: {item!r} is not an id; ids are texts or whole numbers")
+                problem = f"query {query!r}: {item!r} is not an id"
+                raise InputError(problem, path=path, remedy="ids are texts or whole numbers")
     return document
 
 
 def _packaged(name: str) -> Path:
-    """The data folder of eccv-caption, found without importing it."""
+    """The data folder of eccv-caption, without importing it."""
     spec = importlib.util.find_spec("eccv_caption")
     for location in (spec and spec.submodule_search_locations) or ():
         if (Path(location) / "data").is_dir():

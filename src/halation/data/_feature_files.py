@@ -1,4 +1,4 @@
-"""Files of features: our own cache, bare arrays beside an images.txt, HDF5."""
+"""Files of features: folders that halation made, bare arrays beside an images.txt, HDF5."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HDF5 = (".h5", ".hdf5")
 
 
 def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> FeatureStore:
-    """The features at `path`, memory-mapped; what needs at most `memory` bytes is held in memory once it is used.
+    """The features at `path`, memory-mapped; arrays of at most `memory` bytes are loaded on their first use.
 
     - a folder that `cache_features` made;
     - a folder of arrays and an images.txt that names their rows: (n, d) is pooled, (n, cells, d) local, int8 is
@@ -49,7 +49,7 @@ def open_features(path: str | os.PathLike[str], *, memory: int = MEMORY) -> Feat
         return _arrays([source], source, memory)
     matching = sorted(source.parent.glob(f"{source.name}*.npy")) if source.parent.is_dir() else []
     if not matching:
-        raise InputError("does not exist; name a folder, .npy or HDF5 file of features", path=source)
+        raise InputError("does not exist", path=source, remedy="name a folder, .npy or HDF5 file of features")
     return _arrays(matching, source, memory)
 
 
@@ -84,17 +84,17 @@ def _not_finished(folder: Path) -> InputError:
 
 def _arrays(files: list[Path], source: Path, memory: int) -> FeatureStore:
     if not files:
-        raise InputError("holds no .npy file of features; `halation features` makes them", path=source)
+        raise InputError("holds no .npy file of features", path=source, remedy="`halation features` makes them")
     kinds: dict[int, list[Path]] = {}
     for file in files:
         kinds.setdefault(read_npy(file).ndim, []).append(file)
     for dims, same in kinds.items():
         if dims not in (2, 3):
-            raise InputError(f"{same[0]} has {dims} dimensions; features are (n, d) or (n, cells, d)")
+            remedy = "features are (n, d) or (n, cells, d)"
+            raise InputError(f"has {dims} dimensions", path=same[0], remedy=remedy)
         if len(same) > 1:
-            raise InputError(
-                f": {same[0].name} or {same[1].name}? Name a file, or what its name begins with", path=source
-            )
+            problem = f": {same[0].name} or {same[1].name}?"
+            raise InputError(problem, path=source, remedy="Name a file, or the beginning of its name")
     pooled, local = (_rows(kinds[dims][0], memory) if dims in kinds else None for dims in (2, 3))
     names = _names(files[0].parent / NAMES)
     params = _params(kinds[3][0]) if 3 in kinds else None
@@ -147,7 +147,8 @@ def _names(file: Path) -> list[str] | None:
     names = [line.split("\t")[0].strip() for _, line in read_lines(file)]
     if len(set(names)) != len(names):
         twice = next(name for row, name in enumerate(names) if name in names[:row])
-        raise InputError(f": {twice} is listed twice; each row of features needs its own name", path=file)
+        remedy = "each row of features needs a name of its own"
+        raise InputError(f": {twice} is listed twice", path=file, remedy=remedy)
     return names
 
 
@@ -159,9 +160,11 @@ def _hdf5(file: Path, memory: int) -> FeatureStore:
     try:
         opened = h5py.File(file, "r")
     except OSError as error:
-        raise InputError(f"is not a readable HDF5 file ({error}); was it written completely?", path=file) from None
+        problem = f"is not a readable HDF5 file ({error})"
+        raise InputError(problem, path=file, remedy="was it written completely?") from None
     if not {"pooled", "local"} & set(opened):
-        raise InputError(f'holds {", ".join(opened) or "nothing"}; features are called "pooled" and "local"', path=file)
+        remedy = 'call the features "pooled" and "local"'
+        raise InputError(f"holds {', '.join(opened) or 'nothing'}", path=file, remedy=remedy)
     pooled, local = (
         FeatureArray(opened[name], memory=memory) if name in opened else None for name in ("pooled", "local")
     )

@@ -1,4 +1,4 @@
-"""A folder of features that is always whole and can grow: what it has, and the step to its next version."""
+"""A folder of features that is always complete and can grow: its rows, and the step to its next version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["FeatureFolder"]
 
 @dataclass(frozen=True)
 class _Part:
-    """Some rows of the next version: where they are, and the pictures they are of."""
+    """Some rows of the next version, and the pictures they are of."""
 
     names: Sequence[str]
     sizes: Sequence[int | None]
@@ -39,13 +39,13 @@ class _Part:
 class FeatureFolder:
     """A folder of features of one origin.
 
-    meta.json   what made the features, and the name of the data folder
+    meta.json   the origin of the features, and the name of the data folder
     data-…/     pooled.npy, local.npy, images.txt, corrupt.txt, projection.safetensors
-    partial/    rows that were computed since, with their journal (`FeatureJournal`)
+    partial/    rows computed since then, with their journal (`FeatureJournal`)
 
-    origin      of the features that are wanted, their projection apart
-    cells       dimensions of a cell, by a projection that is fitted when all pictures have been looked at
-    projection  of the cells, given; a folder that grows keeps the one it has
+    origin      of the features you want, without their projection
+    cells       dimensions of a cell, by a projection that is fitted after the last picture
+    projection  a given one for the cells; a folder that grows keeps the one it has
     """
 
     def __init__(self, folder: Path, origin: FeatureOrigin, cells: int | None, projection: Projection | None) -> None:
@@ -60,7 +60,7 @@ class FeatureFolder:
             projection = self.store.projection
             self._drop_published()
         elif folder.is_dir() and (strange := self._strange()):
-            raise InputError(f"holds other files ({strange[0]}); name a new or empty folder", path=folder)
+            raise InputError(f"holds other files ({strange[0]})", path=folder, remedy="name a new or empty folder")
         self.projection = projection
         digest = NOT_PROJECTED if projection is None else projection.digest
         self.origin = replace(origin, projection=digest)
@@ -70,14 +70,15 @@ class FeatureFolder:
         return sorted(path.name for path in self.folder.iterdir() if not path.name.startswith((".", PARTIAL, DATA)))
 
     def _drop_published(self) -> None:
-        """Remove rows that a process published before it was killed: they may share their file with the published."""
+        """Remove rows that a killed process had published already: they may share a file with the published ones."""
         about = self.folder / PARTIAL / ABOUT
         if about.is_file() and read_json(about)["id"] == self._meta.get("journal"):
             shutil.rmtree(self.folder / PARTIAL)
 
     def _check_finished(self) -> None:
         if not isinstance(self._meta, dict) or self._meta.get("complete") is not True:
-            raise InputError("was begun by an older version; delete it and run the same again", path=self.folder)
+            problem = "was begun by an older version"
+            raise InputError(problem, path=self.folder, remedy="delete it and run the same again")
 
     def _check_same(self, origin: FeatureOrigin, projection: Projection | None) -> None:
         assert self.store is not None
@@ -87,10 +88,10 @@ class FeatureFolder:
         if reason is None and projection is not None:
             reason = self.store.origin.differs_from(replace(origin, projection=projection.digest))
         if reason is not None:
-            raise InputError(f"holds other features: {reason}; name another folder", path=self.folder)
+            raise InputError(f"holds other features: {reason}", path=self.folder, remedy="name another folder")
 
     def _read_sizes(self) -> tuple[dict[str, int | None], dict[str, tuple[str, int | None]]]:
-        """The size of each picture that has a row; why the others could not be read, and their sizes."""
+        """The size of each picture that has a row; for the others, the reason why not and their size."""
         if self.store is None:
             return {}, {}
         data = self.folder / self._meta.get("data", ".")
@@ -110,7 +111,7 @@ class FeatureFolder:
         return path.stat().st_mtime < (self.folder / META).stat().st_mtime  # older versions did not keep sizes
 
     def knows_none_of(self, names: Sequence[str]) -> bool:
-        """Whether there are features, but of no picture called so."""
+        """Whether there are features, but of none of these pictures."""
         return self.store is not None and not any(name in self._sizes or name in self._corrupt for name in names)
 
     @contextmanager
@@ -122,10 +123,11 @@ class FeatureFolder:
             with exclusive(partial, wait=False):
                 yield FeatureJournal(partial, self.origin)
         except BlockingIOError:
-            raise InputError("is being filled by another process; wait for it to end", path=self.folder) from None
+            problem = "is being filled by another process"
+            raise InputError(problem, path=self.folder, remedy="wait for it to end") from None
 
     def publish(self, journal: FeatureJournal, fit_on: Sequence[str], progress: Progress = silent) -> None:
-        """The features there were, and those of the journal in place of older ones, as the folder's next version."""
+        """Publish the folder's next version: the old features, with those of the journal added or in their place."""
         journal.finish()
         parts = [part for part in (self._old_rows(journal), _new_rows(journal)) if part is not None]
         corrupt: dict[str, tuple[str, int | None]] = {
@@ -157,7 +159,7 @@ class FeatureFolder:
     def _fitted(
         self, journal: FeatureJournal, fit_on: Sequence[str], progress: Progress
     ) -> tuple[Projection | None, dict[str, Any]]:
-        """The projection that is to be fitted, and what meta.json says about the cells."""
+        """The projection, if it is to be fitted, and the entries of meta.json about the cells."""
         if self.projection is not None:
             kept = {key: self._meta[key] for key in ("fitted_on", "variance") if key in self._meta}
             return None, {"cells": self.projection.dims[1], **kept}
@@ -204,13 +206,13 @@ class FeatureFolder:
         return shapes
 
     def _clear(self) -> None:
-        """Remove what is published, and what older versions kept beside meta.json."""
+        """Remove rows that are published, and files that older versions kept beside meta.json."""
         shutil.rmtree(self.folder / PARTIAL, ignore_errors=True)
         for name in (POOLED, LOCAL, NAMES, CORRUPT, Projection.FILE):
             (self.folder / name).unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove what killed processes left beside features that are complete."""
+        """Remove files of killed processes beside complete features."""
         shutil.rmtree(self.folder / PARTIAL, ignore_errors=True)
         sweep(self.folder)
 

@@ -1,4 +1,4 @@
-"""Features while they are computed: rows that are on the disk, and a journal that says whose they are."""
+"""Features while they are computed: rows on the disk, and a journal of the pictures they are of."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ABOUT, _JOURNAL = "about.json", "journal.jsonl"
 class FeatureJournal:
     """A folder to which rows are added block by block.
 
-    about.json      what is computed: the origin of the features, and the shapes of a row
+    about.json      the origin of the features, and the shapes of a row
     pooled.npy, local.npy   rows in the order in which they were computed
-    journal.jsonl   a line follows each block that is on the disk: its pictures with their sizes, and those that could
-                    not be read. Rows that it does not list are cut off
+    journal.jsonl   a line for each block that is on the disk: its pictures with their sizes, and those that could not
+                    be read. Rows that it does not list are cut off
 
-    The journal knows pictures by their names, so it serves whatever list of pictures is asked for next.
+    The journal knows pictures by their names, so it serves any later list of pictures.
     """
 
     def __init__(self, folder: Path, origin: FeatureOrigin) -> None:
@@ -51,9 +51,8 @@ class FeatureJournal:
         about = read_json(self.folder / ABOUT)
         reason = FeatureOrigin.from_dict(about).differs_from(origin)
         if reason is not None:
-            raise InputError(
-                f"holds features that were begun otherwise: {reason}; name another folder", path=self.folder
-            )
+            problem = f"holds unfinished features of another origin: {reason}"
+            raise InputError(problem, path=self.folder, remedy="name another folder")
         self._shapes, self.id = about["shapes"], about["id"]
         journal = self.folder / _JOURNAL
         content = journal.read_bytes() if journal.is_file() else b""
@@ -73,7 +72,7 @@ class FeatureJournal:
             self.corrupt[name], self.size_of[name] = reason, size
 
     def has(self, name: str, size: int) -> bool:
-        """Whether this picture was looked at, in the state that has this size."""
+        """Whether this picture was processed when it had this size."""
         return self.size_of.get(name) == size
 
     def array(self, kind: str) -> Any:
@@ -83,7 +82,7 @@ class FeatureJournal:
 
     @property
     def in_order(self) -> bool:
-        """Whether every row is the last word on its picture, in the order of `row_of`."""
+        """Whether every row is the latest of its picture, in the order of `row_of`."""
         return list(self.row_of.values()) == list(range(self._n_rows))
 
     def add(
@@ -92,7 +91,7 @@ class FeatureJournal:
         arrays: Mapping[str, Any] | None,
         corrupt: Sequence[tuple[str, int, str]],
     ) -> None:
-        """One block: its rows, on the disk, then its line. `arrays` is None where no picture of it could be read."""
+        """Add one block: first its rows, then its line. `arrays` is None if none of its pictures could be read."""
         if arrays is not None:
             if not self._shapes:
                 self._begin({kind: list(values.shape[1:]) for kind, values in arrays.items()})
@@ -116,7 +115,7 @@ class FeatureJournal:
         path, shape = self.folder / f"{kind}.npy", self._shapes.get(kind)
         if list(values.shape[1:]) != shape:
             raise InputError(f": the backbone gave rows of {values.shape[1:]}, before of {shape}", path=path)
-        # written, not mapped: a full disk is an error here, where a mapped page would kill the process
+        # written, not mapped: a full disk raises an error, while a mapped page would kill the process
         with path.open("r+b" if path.exists() else "w+b") as file:
             _write_header(file, self._n_rows + len(values), shape)
             file.seek(self._n_rows * values[0].nbytes, os.SEEK_CUR)
@@ -126,7 +125,7 @@ class FeatureJournal:
             os.fsync(file.fileno())
 
     def finish(self) -> None:
-        """Make the files of rows readable as they are: no more rows than the journal lists."""
+        """Make the files of rows readable: cut them to the rows that the journal lists."""
         for kind, shape in self._shapes.items():
             with (self.folder / f"{kind}.npy").open("r+b") as file:
                 _write_header(file, self._n_rows, shape)

@@ -1,4 +1,4 @@
-"""`FeatureStore`: what a frozen backbone saw of every image, as rows of files that may be larger than memory."""
+"""`FeatureStore`: the features of images by a frozen backbone, as rows of files that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from halation.data._projection import Projection
 __all__ = ["FeatureArray", "FeatureStore"]
 
 MEMORY = 1 << 30
-"""Rows that need at most this many bytes are held in memory."""
+"""Arrays of at most this many bytes are held in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class FeatureArray:
 
     def _gathered(self, index: IntArray) -> Any:
         wanted = index if self.index is None else self.index[index]
-        # in the order of the file, each row once: kind to disks, and what h5py asks for
+        # in the order of the file, each row once: fast on disks, and h5py requires it
         ordered, back = np.unique(wanted, return_inverse=True)
         whole = len(ordered) == len(self.array)
         rows = np.asarray(self.array[:] if whole else self.array[ordered])
@@ -73,9 +73,9 @@ class FeatureArray:
 class FeatureStore:
     """Features of images: `pooled` (n, d), `local` (n, cells, d'), or both, with the images' names where known.
 
-    `rows(index)` gives a batch as float32 tensors. Where there are only cells, the pooled vector is their mean. What
-    needs less than `FeatureArray.memory` bytes is held in memory from the first use on; the rest is read from the file.
-    `origin` is what made them, as far as it is known.
+    `rows(index)` gives a batch as float32 tensors. With cells only, the pooled vector is their mean. Arrays of at most
+    `FeatureArray.memory` bytes are loaded on their first use; others are read from the file. `origin` records the
+    backbone and the rest that made them, as far as known.
 
     >>> store = FeatureStore(FeatureArray(np.eye(3, dtype=np.float16)), names=["a.jpg", "b.jpg", "c.jpg"])
     >>> store.take([2, 0]).rows([0]).pooled
@@ -112,15 +112,12 @@ class FeatureStore:
                 raise InputError(f": {what} features must be numbers, not {rows.array.dtype} {shape}", path=self.source)
         counts = {len(rows) for rows in parts}
         if len(counts) > 1:
-            raise InputError(
-                f": {len(parts[0])} pooled but {len(parts[1])} local rows; make them anew", path=self.source
-            )
+            problem = f": {len(parts[0])} pooled but {len(parts[1])} local rows"
+            raise InputError(problem, path=self.source, remedy="make them anew")
         if self.names is not None and len(self.names) != len(self):
-            raise InputError(
-                f": {len(self)} rows of features but {len(self.names)} names in images.txt; "
-                "one name for each row, in the order of the rows",
-                path=self.source,
-            )
+            problem = f": {len(self)} rows of features but {len(self.names)} names in images.txt"
+            remedy = "give one name for each row, in the order of the rows"
+            raise InputError(problem, path=self.source, remedy=remedy)
 
     def __len__(self) -> int:
         rows = self.pooled if self.pooled is not None else self.local
@@ -166,7 +163,7 @@ class FeatureStore:
         )
 
     def pooled_only(self) -> FeatureStore:
-        """The store without its cells: a model that does not look at them need not load them."""
+        """The store without its cells, for a model that does not use them."""
         if self.pooled is None:
             raise InputError("holds local features only", path=self.source)
         origin = self.origin.without_cells()

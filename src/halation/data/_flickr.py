@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from halation._errors import InputError, one_of
-from halation._files import read_lines
+from halation._files import Location, read_lines
 from halation.data._coco import read_karpathy
 from halation.data._jsonl import read_jsonl
 from halation.data._truth import Truth
@@ -17,14 +17,16 @@ __all__ = ["TOKENS", "read_flickr8k", "read_flickr30k"]
 
 TOKENS = "Flickr8k.token.txt"
 _LISTS = {name: f"Flickr_8k.{name}Images.txt" for name in ("train", "dev", "test")}
-_GHOST = re.compile(r"\.jpg\.\d+$")  # five lines of the published file name 2258277193_586949ec62.jpg.1: no such image
+_GHOST = re.compile(
+    r"\.jpg\.\d+$"
+)  # five lines of the published file name 2258277193_586949ec62.jpg.1, which does not exist
 
 
 def read_flickr8k(folder: str | os.PathLike[str], split: str = "test") -> Truth:
     """Flickr8k (Hodosh et al., JAIR 2013): `Flickr8k.token.txt` and the lists `Flickr_8k.{train,dev,test}Images.txt`.
 
-    Images stand in the order of the list; `split="all"` takes every image of the token file in its order. Captions
-    keep their names, "image.jpg#0" … "image.jpg#4".
+    Images are in the order of the list; `split="all"` takes every image of the token file in its order. The ids of
+    captions are the file's, "image.jpg#0" … "image.jpg#4".
     """
     root = Path(folder)
     one_of(split, (*_LISTS, "all"), "split of Flickr8k")
@@ -32,14 +34,15 @@ def read_flickr8k(folder: str | os.PathLike[str], split: str = "test") -> Truth:
     ghosts = [image for image in captions if _GHOST.search(image)]
     gathered = TruthBuilder()
     if split == "all":
-        wanted = [(f"{root / TOKENS}", image) for image in captions if image not in ghosts]
+        wanted = [(Location(root / TOKENS), image) for image in captions if image not in ghosts]
     else:
-        wanted = [(f"{root / _LISTS[split]} line {n}", line.strip()) for n, line in read_lines(root / _LISTS[split])]
-    for where, image in wanted:
+        images = root / _LISTS[split]
+        wanted = [(Location(images, f"line {number}"), line.strip()) for number, line in read_lines(images)]
+    for location, image in wanted:
         if image not in captions:
-            raise InputError(f"{where}: {image} has no caption in {root / TOKENS}; take it off the list")
-        gathered.add(where, image, list(captions[image].values()), list(captions[image]))
-    truth = gathered.truth(str(root), f"flickr8k-{split}")
+            raise location.error(f"{image} has no caption in {TOKENS}", "take it off the list")
+        gathered.add(location, image, list(captions[image].values()), list(captions[image]))
+    truth = gathered.truth(root, f"flickr8k-{split}")
     if split == "all" and ghosts:
         left_out = sum(len(captions[image]) for image in ghosts)
         return truth.replace(
@@ -54,10 +57,11 @@ def _tokens(path: Path) -> dict[str, dict[str, str]]:
     for number, line in read_lines(path):
         name, tab, text = line.partition("\t")
         image, mark, index = name.rpartition("#")
+        location = Location(path, f"line {number}")
         if not (tab and mark and image and index.isdecimal()):
-            raise InputError(f'{path} line {number}: expected "image.jpg#0, tab, caption", found {line[:60]!r}')
+            raise location.error(f"{line[:60]!r} is not a caption", 'write "image.jpg#0, tab, caption"')
         if name in captions.setdefault(image, {}):
-            raise InputError(f"{path} line {number}: {name} occurs twice; drop one of the lines")
+            raise location.error(f"{name} occurs twice", "drop one of the lines")
         captions[image][name] = text
     return captions
 
@@ -73,12 +77,14 @@ def read_flickr30k(path: str | os.PathLike[str], split: str = "test") -> Truth:
     source = Path(path)
     if source.is_dir():
         candidates = [source / "dataset_flickr30k.json", source / f"{split}.jsonl"]
-        found = next((file for file in candidates if file.is_file()), None)
-        if found is None:
-            raise InputError(f"{source} holds neither {candidates[0].name} nor {candidates[1].name}; name the file")
-        source = found
+        file = next((file for file in candidates if file.is_file()), None)
+        if file is None:
+            problem = f"holds neither {candidates[0].name} nor {candidates[1].name}"
+            raise InputError(problem, path=source, remedy="name the file")
+        source = file
     if source.suffix != ".jsonl":
         return read_karpathy(source, split)
     if source.stem in _SPLITS_30K and source.stem != split:
-        raise InputError(f"{source} is the split {source.stem!r}, not {split!r}; name the other file, or the folder")
+        problem = f"is the split {source.stem!r}, not {split!r}"
+        raise InputError(problem, path=source, remedy="name the other file, or the folder")
     return read_jsonl(source).replace(name=f"flickr30k-{split}")

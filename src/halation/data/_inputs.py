@@ -1,4 +1,4 @@
-"""What encoders take: captions as tokens, and the features of a backbone."""
+"""The inputs of encoders: captions as tokens, and the features of a backbone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Tokens(NamedTuple):
 
     ids: Tensor  # (B, L) int64; padding holds any valid number
     mask: Tensor  # (B, L) bool, True = a real token; every row has at least one
-    sentence: Tensor | None = None  # (B, d) what a frozen sentence encoder makes of each caption, where one is asked
+    sentence: Tensor | None = None  # (B, d) each caption by a frozen sentence encoder, if the model has one
 
     def to(self, device: torch.device) -> Tokens:
         """The same on another device."""
@@ -23,7 +23,7 @@ class Tokens(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What a backbone sees: each item as one vector, and as one vector per cell of the picture or word of the text."""
+    """The output of a backbone: one vector for each item, and one for each cell of a picture or word of a text."""
 
     pooled: Tensor  # (B, d)
     local: Tensor | None = None  # (B, cells, d'); None where a backbone gives the pooled vector alone

@@ -1,4 +1,4 @@
-"""Plain JSON Lines: one image a line, with its captions and perhaps its classes."""
+"""Plain JSON Lines: one image per line, with its captions and perhaps its classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from halation import _files
-from halation._errors import InputError
+from halation._files import Location
 from halation.data._truth import Truth
 from halation.data._truth_builder import TruthBuilder
 
@@ -15,6 +15,7 @@ __all__ = ["read_jsonl"]
 
 _IMAGE = ("image_id", "image", "file")
 _CLASSES = ("classes", "categories")
+_FORMAT = 'each line is {"image": …, "captions": […]}'
 
 
 def read_jsonl(path: str | os.PathLike[str]) -> Truth:
@@ -31,30 +32,30 @@ def read_jsonl(path: str | os.PathLike[str]) -> Truth:
     """
     gathered = TruthBuilder()
     for number, row in _files.read_jsonl(path):
-        where = f"{path} line {number}"
+        location = Location(path, f"line {number}")
         image = _first(row, _IMAGE)
         if image is None:
-            raise InputError(f'{where}: no "image"; each line is {{"image": …, "captions": […]}}')
+            raise location.error('no "image"', _FORMAT)
         gathered.add(
-            where,
+            location,
             image,
-            _list(row, "captions", where) or [],
-            _list(row, "caption_ids", where),
-            _list(row, next((key for key in _CLASSES if key in row), _CLASSES[0]), where),
+            _list(row, "captions", location) or [],
+            _list(row, "caption_ids", location),
+            _list(row, next((key for key in _CLASSES if key in row), _CLASSES[0]), location),
         )
-    return gathered.truth(str(path), Path(path).stem)
+    return gathered.truth(path, Path(path).stem)
 
 
 def _first(row: dict[str, Any], keys: tuple[str, ...]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
 
 
-def _list(row: dict[str, Any], key: str, where: str) -> list[Any] | None:
+def _list(row: dict[str, Any], key: str, location: Location) -> list[Any] | None:
     if key not in row:
         if key == "captions":
-            raise InputError(f'{where}: no "captions"; each line is {{"image": …, "captions": […]}}')
+            raise location.error('no "captions"', _FORMAT)
         return None
     values = row[key]
     if not isinstance(values, list):
-        raise InputError(f'{where}: "{key}" is a {type(values).__name__}; it must be a list […]')
+        raise location.error(f'"{key}" is a {type(values).__name__}', "it must be a list […]")
     return values

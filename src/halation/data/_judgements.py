@@ -1,4 +1,4 @@
-"""Judgements of people: scores of image–caption pairs, annotator by annotator, and the graded truth they make."""
+"""Human judgements: the scores of image–caption pairs by each annotator, and the graded truth they make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError, one_of
-from halation._files import read_lines
+from halation._files import Location, read_lines
 from halation.data._flickr import read_flickr8k
 from halation.data._truth import Truth
 from halation.data._truth_input import positions
@@ -28,9 +28,9 @@ _COLUMNS = 5  # image, caption, and three numbers: three scores, or share, yes, 
 class Judgements:
     """Scored pairs of an image and a caption.
 
-    base      the truth the pairs are about: its texts, and which captions are an image's own
+    base      the truth the pairs are about: its captions, and the image each was written for
     pairs     (n, 2) image and caption index into `base`
-    scores    (n, annotators) as given: 1…4 of three experts; one column, the share of yes, of a crowd
+    scores    (n, annotators) as given: 1…4 by three experts, or one column with a crowd's share of yes
     lowest, highest   ends of the scale
     """
 
@@ -56,21 +56,23 @@ class Judgements:
 
     @cached_property
     def own_caption(self) -> BoolArray:
-        """Whether the caption is one of the image's own, (n,): the literature leaves these pairs out."""
+        """Whether the caption was written for the image, (n,): the literature leaves these pairs out."""
         assert self.base.image_of is not None
         return np.asarray(self.base.image_of[self.pairs[:, 1]] == self.pairs[:, 0])
 
     def truth(self, threshold: float = 0.5, *, own_captions: bool = True) -> Truth:
         """Graded relevance over the whole gallery; a mean score in the upper half of the scale counts as positive.
 
-        Nobody judged every pair: an image's own captions have gain 1 unless they were judged (`own_captions=False`:
-        0), every other pair that was not judged has gain 0. Queries left without a positive are not asked.
+        Not every pair was judged. The captions written for an image have gain 1 unless they were judged (0 with
+        `own_captions=False`); every other pair that was not judged has gain 0. Queries without a positive are left
+        out.
         """
         gains = csr_array((self.gains, tuple(self.pairs.T)), shape=self.base.i2t.shape, dtype=np.float32)
         if own_captions:
             judged = csr_array((np.ones(len(self)), tuple(self.pairs.T)), shape=gains.shape)
             gains = gains + (self.base.i2t - self.base.i2t.multiply(judged))
-        note = f"{len(self):,} judged pairs; others count as not relevant" + ", own captions apart" * own_captions
+        exception = ", except an image's own captions" if own_captions else ""
+        note = f"{len(self):,} judged pairs; others count as not relevant{exception}"
         return self.base.replace(
             i2t=gains, threshold=threshold, name=self.name, kind="graded", notes=(*self.base.notes, note)
         ).answerable()
@@ -80,7 +82,7 @@ def read_flickr8k_judgements(folder: str | os.PathLike[str], kind: Literal["expe
     """Human judgements on Flickr8k's test images (Hodosh et al., JAIR 2013).
 
     "expert": `ExpertAnnotations.txt`, three scores from 1 (unrelated) to 4 (describes it without any error).
-    "crowdflower": `CrowdFlowerAnnotations.txt`, the share of people who said yes.
+    "crowdflower": `CrowdFlowerAnnotations.txt`, the share of people who answered yes.
     """
     one_of(kind, _KINDS, "kind of judgement")
     file, parse, lowest, highest = _KINDS[kind]
@@ -89,20 +91,20 @@ def read_flickr8k_judgements(folder: str | os.PathLike[str], kind: Literal["expe
     image_at, caption_at = positions(base.image_ids), positions(base.caption_ids)
     pairs: dict[tuple[int, int], list[float]] = {}
     for number, line in read_lines(path):
-        where = f"{path} line {number}"
+        location = Location(path, f"line {number}")
         fields = line.split("\t") if "\t" in line else line.split()
         if len(fields) != _COLUMNS:
-            raise InputError(f"{where}: expected {_COLUMNS} columns, found {len(fields)}; drop the damaged line")
+            raise location.error(f"{len(fields)} columns instead of {_COLUMNS}", "drop the damaged line")
         image, caption = fields[:2]
         for name, known, what in ((image, image_at, "image"), (caption, caption_at, "caption")):
             if name not in known:
-                raise InputError(f"{where}: {what} {name!r} is not in the test split; drop the line")
+                raise location.error(f"{what} {name!r} is not in the test split", "drop the line")
         pair = (image_at[image], caption_at[caption])
         if pair in pairs:
-            raise InputError(f"{where}: {image} with {caption} was judged already; drop one of the lines")
-        pairs[pair] = parse(fields[2:], where)
+            raise location.error(f"{image} with {caption} was judged already", "drop one of the lines")
+        pairs[pair] = parse(fields[2:], location)
     if not pairs:
-        raise InputError(f"{path} holds no judgement; was it written completely?")
+        raise InputError("holds no judgement", path=path, remedy="was it written completely?")
     return Judgements(
         base=base,
         pairs=np.array(list(pairs), dtype=np.int64),
@@ -113,25 +115,24 @@ def read_flickr8k_judgements(folder: str | os.PathLike[str], kind: Literal["expe
     )
 
 
-def _expert(fields: list[str], where: str) -> list[float]:
+def _expert(fields: list[str], location: Location) -> list[float]:
     if any(field not in ("1", "2", "3", "4") for field in fields):
-        raise InputError(f"{where}: the scores are {', '.join(fields)}; experts gave 1, 2, 3 or 4")
+        raise location.error(f"the scores are {', '.join(fields)}", "experts gave 1, 2, 3 or 4")
     return [float(field) for field in fields]
 
 
-def _crowd(fields: list[str], where: str) -> list[float]:
+def _crowd(fields: list[str], location: Location) -> list[float]:
     try:
         share, yes, no = float(fields[0]), int(fields[1]), int(fields[2])
     except ValueError:
         share, yes, no = -1.0, 0, 0
     if yes < 0 or no < 0 or yes + no == 0 or not abs(share - yes / (yes + no)) <= 1e-6:
-        raise InputError(
-            f"{where}: {' '.join(fields)} is not share, yes, no with share = yes/(yes + no); a damaged line?"
-        )
+        problem = f"{' '.join(fields)} is not share, yes, no with share = yes/(yes + no)"
+        raise location.error(problem, "drop the damaged line")
     return [yes / (yes + no)]
 
 
-_KINDS: dict[str, tuple[str, Callable[[list[str], str], list[float]], float, float]] = {
+_KINDS: dict[str, tuple[str, Callable[[list[str], Location], list[float]], float, float]] = {
     "expert": ("ExpertAnnotations.txt", _expert, 1.0, 4.0),
     "crowdflower": ("CrowdFlowerAnnotations.txt", _crowd, 0.0, 1.0),
 }

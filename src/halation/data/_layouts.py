@@ -1,4 +1,4 @@
-"""The layouts of datasets: which one a folder or file has, its splits, and one split as its annotations describe it."""
+"""The layouts of datasets: recognises that of a folder or file, and reads the annotations of its splits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from halation._arrays import IntArray
 from halation._errors import InputError
-from halation._files import path_below, read_json, read_jsonl, read_lines
+from halation._files import Location, path_below, read_json, read_jsonl, read_lines
 from halation.data import _scenes_files
 from halation.data._coco import coco_truth, images_of_split, karpathy_truth
 from halation.data._cub import class_folders, read_cub
@@ -40,7 +40,7 @@ FileNames = tuple[tuple[str, ...], ...]  # for each image, the paths its picture
 
 @dataclass(frozen=True)
 class Annotations:
-    """One split before its pictures are looked for."""
+    """One split, before the search for its pictures."""
 
     truth: Truth
     read_files: Callable[[], FileNames] | None = None  # None: there are no pictures
@@ -49,17 +49,17 @@ class Annotations:
 
     @cached_property
     def files(self) -> FileNames | None:
-        """For each image the paths its picture may have; an InputError where one leaves the dataset's folder."""
+        """For each image the paths its picture may have; InputError if one leaves the dataset's folder."""
         return None if self.read_files is None else self.read_files()
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a folder or file is.
+    """A recognised folder or file: its splits and how to read them.
 
     splits    the dataset's names for its parts; ("all",) where it is not split
     read      the annotations of one split
-    folders   where pictures may be
+    folders   that may hold the pictures
     usual     the split to measure when none is named
     aliases   other names for splits
     """
@@ -83,7 +83,8 @@ class Layout:
         "dev", "val" and "validation" are the same; "train+restval" joins two splits.
         """
         if split is None and self.usual not in self.splits:
-            raise InputError(f"{self.path} ({self.name}) has no split {self.usual!r}; name one of {self._listed()}")
+            problem = f"({self.name}) has no split {self.usual!r}"
+            raise InputError(problem, path=self.path, remedy=f"name one of {self._listed()}")
         parts = (self.usual if split is None else split).split("+")
         return "+".join(dict.fromkeys(self._resolve(part) for part in parts))
 
@@ -93,29 +94,29 @@ class Layout:
         if present := [name for name in names if name in self.splits]:
             return present[0]
         if split not in self.aliases:
-            raise InputError(f"{self.path} ({self.name}) has no split {split!r}; it has {self._listed()}")
+            problem = f"({self.name}) has no split {split!r}"
+            raise InputError(problem, path=self.path, remedy=f"it has {self._listed()}")
         return self.aliases[split]
 
     def _listed(self) -> str:
         return ", ".join(self.splits)
 
     def title(self, split: str) -> str:
-        """A name of one split, for people: "flickr8k-test"."""
+        """The name of one split to show: "flickr8k-test"."""
         return self.name if self.splits == ("all",) else f"{self.name}-{split}"
 
 
 def recognise(path: Path) -> Layout:
-    """The layout of a dataset's folder or file, by what is in it; an InputError lists what is known."""
+    """The layout of a dataset's folder or file, by its contents; the InputError lists the known layouts."""
     if path.is_dir():
         return _recognise_folder(path)
     if not path.exists():
-        raise InputError(f"{path} does not exist; name the folder or file that holds the dataset")
+        raise InputError("does not exist", path=path, remedy="name the folder or file that holds the dataset")
     if path.suffix == ".jsonl":
         return _jsonl_whole(path, path.stem)
     if path.suffix == ".json":
         return _json(path, path)
-    hint = f"name its folder, {path.parent}" if path.name == TOKENS else _KNOWN
-    raise InputError(f"{path} is not recognised; {hint}")
+    raise InputError("is not recognised", path=path, remedy="name its folder" if path.name == TOKENS else _KNOWN)
 
 
 def _recognise_folder(folder: Path) -> Layout:
@@ -124,7 +125,7 @@ def _recognise_folder(folder: Path) -> Layout:
         if layout is not None:
             return layout
     contents = ", ".join(sorted(file.name for file in folder.iterdir())[:5]) or "nothing"
-    raise InputError(f"{folder} is not recognised (it holds {contents}); {_KNOWN}")
+    raise InputError(f"is not recognised (it holds {contents})", path=folder, remedy=_KNOWN)
 
 
 def _scenes(root: Path) -> Layout | None:
@@ -132,9 +133,9 @@ def _scenes(root: Path) -> Layout | None:
 
     def read(split: str) -> Annotations:
         scenes = _scenes_files.read_scenes(root, split)
-        source = str(root / _scenes_files.file_of(split))
+        location = Location(root / _scenes_files.file_of(split))
         truth = scenes.truth(annotated=split == "train")
-        return Annotations(truth, lambda: tuple((path_below(name, source),) for name in scenes.images))
+        return Annotations(truth, lambda: tuple((path_below(name, location),) for name in scenes.images))
 
     return Layout("scenes", root, splits, read, (root / "images",)) if splits else None
 
@@ -147,11 +148,9 @@ def _flickr8k(root: Path) -> Layout | None:
     def read(split: str) -> Annotations:
         images = root / f"Flickr_8k.{split}Images.txt"
         if split in present and not any(True for _ in read_lines(images)):
-            raise InputError(f"{images} lists no image; was it written completely?")
-        truth = read_flickr8k(root, split)
-        return Annotations(
-            truth, lambda: tuple((path_below(str(name), str(root / TOKENS)),) for name in truth.image_ids)
-        )
+            raise InputError("lists no image", path=images, remedy="was it written completely?")
+        truth, location = read_flickr8k(root, split), Location(root / TOKENS)
+        return Annotations(truth, lambda: tuple((path_below(str(name), location),) for name in truth.image_ids))
 
     folders = _below(root, "images", "Flicker8k_Dataset", "Flickr8k_Dataset")
     return Layout("flickr8k", root, (*present, "all"), read, folders)
@@ -160,51 +159,54 @@ def _flickr8k(root: Path) -> Layout | None:
 def _karpathy_folder(root: Path) -> Layout | None:
     files = sorted(root.glob("dataset_*.json"))
     if len(files) > 1:
-        raise InputError(f"{root} holds {', '.join(file.name for file in files)}; name the file to read")
+        names = ", ".join(file.name for file in files)
+        raise InputError(f"holds {names}", path=root, remedy="name the file to read")
     return _json(files[0], root) if files else None
 
 
 def _json(file: Path, path: Path) -> Layout:
-    """Karpathy's or COCO's JSON; `path` is what was named, the file or its folder."""
+    """Karpathy's or COCO's JSON; `path` is the file or its folder, as the caller named it."""
     document = read_json(file)
     images = document.get("images") if isinstance(document, dict) else None
     if isinstance(images, list) and images and isinstance(images[0], dict) and "sentences" in images[0]:
         return _karpathy_layout(document, file, path)
     if isinstance(images, list) and "annotations" in document:
         return _coco_layout(document, file, path)
-    raise InputError(f"{file} is neither Karpathy's nor COCO's captions; {_KNOWN}")
+    raise InputError("is neither Karpathy's nor COCO's captions", path=file, remedy=_KNOWN)
 
 
 def _karpathy_layout(document: dict[str, Any], file: Path, path: Path) -> Layout:
     splits = dict.fromkeys(str(image.get("split")) for image in document["images"] if isinstance(image, dict))
 
     def read(split: str) -> Annotations:
-        images = images_of_split(document, str(file), split)
-        truth = karpathy_truth(document, str(file), split, None)
-        return Annotations(truth, lambda: tuple(_karpathy_file(image, source) for source, image in images))
+        images = images_of_split(document, file, split)
+        truth = karpathy_truth(document, file, split, None)
+        return Annotations(truth, lambda: tuple(_karpathy_file(image, location) for location, image in images))
 
     name = str(document.get("dataset", file.stem.removeprefix("dataset_")))
     folders = _below(file.parent, "images", "", f"{name}-images", f"{name}_images")
     return Layout(name, path, tuple(splits), read, folders)
 
 
-def _karpathy_file(image: dict[str, Any], source: str) -> tuple[str, ...]:
+def _karpathy_file(image: dict[str, Any], location: Location) -> tuple[str, ...]:
     name, folder = image.get("filename"), image.get("filepath")
     if not isinstance(name, str):
-        raise InputError(f'{source}: "filename" is {name!r}; it names the picture')
-    return (path_below(f"{folder}/{name}", source), name) if isinstance(folder, str) else (path_below(name, source),)
+        raise location.error(f'"filename" is {name!r}', "give the name of the picture's file")
+    if not isinstance(folder, str):
+        return (path_below(name, location),)
+    return path_below(f"{folder}/{name}", location), name
 
 
 def _coco_layout(document: dict[str, Any], file: Path, path: Path) -> Layout:
     """An official captions file, whole; its pictures are in a folder of its year."""
 
     def read(split: str) -> Annotations:
-        truth = coco_truth([(document, str(file))], None, [])
+        truth = coco_truth([(document, file)], None, [])
         names = [image.get("file_name") for image in document["images"]]
         if not all(isinstance(name, str) for name in names):
             return Annotations(truth)
-        source = f'{file} "file_name"'
-        return Annotations(truth, lambda: tuple((path_below(name, source),) for name in names))
+        location = Location(file, '"file_name"')
+        return Annotations(truth, lambda: tuple((path_below(name, location),) for name in names))
 
     part = file.stem.removeprefix("captions_")
     return Layout(file.stem, path, ("all",), read, _below(file.parent, "images", "", part, f"../{part}"), "all")
@@ -249,7 +251,8 @@ def _jsonl_folder(root: Path) -> Layout | None:
 
     def read(split: str) -> Annotations:
         if "+" in split:
-            raise InputError(f"{split!r} joins splits that are files of their own; put their lines into one file")
+            problem = f"{split!r} joins splits that are separate files"
+            raise InputError(problem, remedy="put their lines into one file")
         return Annotations(read_jsonl_truth(files[split]), lambda: _jsonl_files(files[split]))
 
     folders = _below(root, "images", "", "flickr30k-images", "flickr30k_images")
@@ -257,12 +260,13 @@ def _jsonl_folder(root: Path) -> Layout | None:
 
 
 def _jsonl_whole(file: Path, name: str, path: Path | None = None) -> Layout:
-    """One JSON Lines file, with a "split" in each line or without splits; its name may say which split it is."""
+    """One JSON Lines file, with a "split" in each line or without splits; its name may be that of a split."""
     splits = [row.get("split") for _, row in read_jsonl(file)]
     marked = tuple(dict.fromkeys(str(split) for split in splits if split is not None))
     if marked and None in splits:
         number = next(number for number, row in read_jsonl(file) if row.get("split") is None)
-        raise InputError(f'{file} line {number}: no "split", which other lines have; give every line one, or none')
+        problem = 'no "split", which other lines have'
+        raise Location(file, f"line {number}").error(problem, "give every line one, or none")
 
     def read(split: str) -> Annotations:
         truth = read_jsonl_truth(file)
@@ -284,7 +288,7 @@ def _jsonl_whole(file: Path, name: str, path: Path | None = None) -> Layout:
 
 
 def _words(stem: str) -> set[str]:
-    """What a file's name may call its split: itself, its words, and these without a size ("test" of test5k)."""
+    """The names of a split in a file's name: itself, its words, and these without a size ("test" of test5k)."""
     words = re.findall(r"[^\W_]+", stem)
     return {stem, *words, *(re.split(r"\d", word)[0] for word in words)} - {""}
 
@@ -293,7 +297,8 @@ def _jsonl_files(file: Path) -> FileNames:
     names = []
     for number, row in read_jsonl(file):
         name = next((row[key] for key in _FILE_KEYS if row.get(key) is not None), None)
-        names.append((path_below(name, f"{file} line {number}") if isinstance(name, str) else str(name),))
+        below = path_below(name, Location(file, f"line {number}")) if isinstance(name, str) else str(name)
+        names.append((below,))
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""`Loader`: from indices to tensors, with pictures decoded ahead of the step that needs them."""
+"""`Loader`: turns indices into tensors, with pictures decoded before the step that needs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tokenize = Callable[[Sequence[str]], Tokens]
 
 
 class BatchInputs(NamedTuple):
-    """What a training step works on: one process's part of a batch."""
+    """The inputs of a training step: one process's part of a batch."""
 
     images: Features | Tensor  # features, or pixels (b, 3, H, W)
     tokens: Tokens
@@ -34,12 +34,12 @@ class BatchInputs(NamedTuple):
 class Loader:
     """Images and captions of a dataset as tensors.
 
-    preprocess   a backbone's, picture → (3, H, W): pixels are loaded. None: the dataset's features are
+    preprocess   a backbone's, picture → (3, H, W), to load pixels. None loads the dataset's features
     tokenize     a text backbone's, captions → Tokens; every caption is tokenized once, at the start
     workers      threads that decode pictures (decoding lets other threads run)
-    ahead        batches that are decoded before they are asked for
-    memory       pictures are kept as tensors after their first use if all of them need at most this many bytes;
-                 0 = never (for a preprocess that gives another tensor each time)
+    ahead        batches to decode in advance
+    memory       bytes: if all pictures fit, they are kept as tensors after their first use; 0 = never (for a
+                 preprocess that gives another tensor each time)
 
     >>> from halation.data import Truth
     >>> from halation.data import FeatureArray, FeatureStore
@@ -60,9 +60,10 @@ class Loader:
         memory: int = 1 << 30,
     ) -> None:
         if preprocess is None and dataset.features is None:
-            raise InputError(f"{dataset.name} has no features; compute them (halation features), or load pictures")
+            remedy = "compute them (halation features), or load pictures"
+            raise InputError(f"{dataset.name} has no features", remedy=remedy)
         if preprocess is not None and dataset.photos is None:
-            raise InputError(f"{dataset.name} has no pictures, and this backbone wants to see them; unpack them")
+            raise InputError(f"{dataset.name} has no pictures, and this backbone needs them", remedy="unpack them")
         self.dataset, self._preprocess, self._memory = dataset, preprocess, memory
         self._workers, self._ahead = max(1, workers), max(1, ahead)
         self._kept: Tensor | None = None  # (n, 3, H, W), rows filled as they are seen
@@ -81,7 +82,7 @@ class Loader:
     def tokens(self, index: Array) -> Tokens:
         """Tokens of some captions, no wider than the longest of them."""
         if self._tokens is None:
-            raise InputError("this loader was made without tokenize; give it the text backbone's")
+            raise InputError("this loader was made without tokenize", remedy="give it the text backbone's")
         rows = torch.from_numpy(as_indices(index, self.dataset.n_captions, "captions"))
         mask = self._tokens.mask.index_select(0, rows)
         used = mask.any(dim=0).nonzero()

@@ -35,14 +35,14 @@ def open_dataset(
     CUB              text_c10/, images/; splits "seen" and "unseen", or train, dev, test by {train,val,test}classes.txt
     *_precomp        {split}_ims.npy, {split}_caps.txt
     JSON Lines       {split}.jsonl, or captions.jsonl with a "split" in each line ("all" takes every line); images/
-    scenes           what `draw_scenes` drew
+    scenes           made by `draw_scenes`
 
     path       the folder; of JSON and JSON Lines also the file
     split      the dataset's name for it; "dev" and "val" are the same, "train+restval" joins two of Karpathy's. None:
                the usual test part ("test"; CUB: "unseen"), and everything where the data is not split
     features   a folder or file of features, below the dataset's folder or anywhere (see `open_features`); with them
-               the pictures may be missing. Images that `cache_features` could not read are left out, and the truth's
-               notes list them
+               the pictures may be missing. Images that `cache_features` could not read are left out, and a note of
+               the truth counts them
     captions_per_image   keep the first few of each image: some of COCO's have six or seven, papers keep five
     pictures   False: do not look for the pictures; captions alone are a dataset too
     """
@@ -80,7 +80,7 @@ def find_photos(files: Sequence[Sequence[str]], folders: Sequence[Path]) -> list
 
 
 def photos_of(annotations: Annotations, layout: Layout, title: str, *, needed: bool) -> Photos | None:
-    """The pictures of a split; None where there are none, an InputError where some that are needed are missing."""
+    """The pictures of a split; None if there are none, an InputError if some are `needed` and missing."""
     if annotations.files is None:
         return None
     paths = find_photos(annotations.files, layout.folders)
@@ -88,17 +88,21 @@ def photos_of(annotations: Annotations, layout: Layout, title: str, *, needed: b
     if len(present) == len(paths):
         return Photos(present)
     if not needed or (not present and not layout.folders[0].is_dir()):
-        return None  # a dataset of captions alone is one too
+        return None  # captions alone are a dataset too
     missing = [names[0] for names, path in zip(annotations.files, paths, strict=True) if path is None]
     raise InputError(
-        f"{title}: {len(missing):,} of {len(paths):,} pictures are not in {layout.folders[0]} "
-        f"({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); unpack them again, or take their lines out of "
-        "the annotations"
+        f"lacks {len(missing):,} of the {len(paths):,} pictures of {title} ({_first_three(missing)})",
+        path=layout.folders[0],
+        remedy="unpack them again, or take their lines out of the annotations",
     )
 
 
+def _first_three(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
 def _open_features(root: Path, features: str | os.PathLike[str]) -> FeatureStore:
-    from halation.data._feature_files import open_features  # here: it loads torch
+    from halation.data._feature_files import open_features  # not at the top: it loads torch
 
     below = root / features
     begins = below.parent.is_dir() and any(below.parent.glob(f"{below.name}*"))
@@ -106,31 +110,35 @@ def _open_features(root: Path, features: str | os.PathLike[str]) -> FeatureStore
 
 
 def _aligned(store: FeatureStore, annotations: Annotations, title: str) -> tuple[FeatureStore, list[int]]:
-    """The store in the order of the images, and the images that are left out since they could not be read."""
+    """The store in the order of the images, and the images without a row because they could not be read."""
     truth = annotations.truth
     if store.names is None:
         if len(store) != truth.n_images:
             raise InputError(
-                f"{store.source} has {len(store):,} rows for the {truth.n_images:,} images of {title}, and no "
-                "images.txt beside it that names the rows; write one name on each line"
+                f"has {len(store):,} rows for the {truth.n_images:,} images of {title}, and no images.txt beside it "
+                "names the rows",
+                path=store.source,
+                remedy="write an images.txt with the name of an image on each line",
             )
         return store, []
     rows, corrupt = rows_of(annotations, store.names), rows_of(annotations, store.corrupt)
     missing = [image for image, row in enumerate(rows) if row is None and corrupt[image] is None]
     if missing:
-        named = ", ".join(str(truth.image_ids[image]) for image in missing[:3])
+        named = _first_three([str(truth.image_ids[image]) for image in missing])
         raise InputError(
-            f"{store.source} has no row for {len(missing):,} of the {truth.n_images:,} images of {title} ({named}"
-            f"{', …' if len(missing) > 3 else ''}); compute the features of this dataset"
+            f"has no row for {len(missing):,} of the {truth.n_images:,} images of {title} ({named})",
+            path=store.source,
+            remedy="compute the features of this dataset",
         )
     dropped = [image for image, row in enumerate(rows) if row is None]
     if len(dropped) == truth.n_images:
-        raise InputError(f"{store.source}: none of the images of {title} could be read; see its corrupt.txt")
+        problem = f": none of the images of {title} could be read"
+        raise InputError(problem, path=store.source, remedy="see its corrupt.txt")
     return store.take([row for row in rows if row is not None]), dropped
 
 
 def rows_of(annotations: Annotations, names: Sequence[str]) -> list[int | None]:
-    """For each image which of `names` is its own: its file below the folder, the file's name alone, or its id."""
+    """For each image its position in `names`, by its file below the folder, the file's name alone, or its id."""
     row_of = {name: row for row, name in enumerate(names)}
     row_of_last: dict[str, int | None] = {}
     for row, name in enumerate(names):

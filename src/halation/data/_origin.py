@@ -1,4 +1,4 @@
-"""`FeatureOrigin`: what made stored features, so that features made otherwise are not mistaken for them."""
+"""`FeatureOrigin`: how stored features were made, so that features made in another way are not mixed with them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ NOT_PROJECTED = "none"
 
 @dataclass(frozen=True)
 class FeatureOrigin:
-    """What made features. Every part is None where it is not known, or where it does not matter.
+    """How features were made. A part is None if it is not known or does not matter.
 
     backbone        the network's name: "efficientnet_lite0"
     weights         sha256 of its weights
     preprocessing   how pictures are prepared for it
     projection      sha256 of the projection that made the cells smaller; "none" for cells as the backbone gives them
 
-    >>> here = FeatureOrigin("efficientnet_lite0", projection="1f40")
-    >>> here.differs_from(FeatureOrigin("efficientnet_lite0", projection="9a3c"))
+    >>> origin = FeatureOrigin("efficientnet_lite0", projection="1f40")
+    >>> origin.differs_from(FeatureOrigin("efficientnet_lite0", projection="9a3c"))
     'their cells were made smaller by another projection'
-    >>> here.differs_from(FeatureOrigin()) is None
+    >>> origin.differs_from(FeatureOrigin()) is None
     True
     """
 
@@ -62,7 +62,7 @@ class FeatureOrigin:
         return any(value is not None for value in dataclasses.astuple(self))
 
     def differs_from(self, other: FeatureOrigin) -> str | None:
-        """Why features of this origin are not those of `other`, in plain words; None where nothing tells them apart.
+        """The reason why features of this origin are not those of `other`; None if no part differs.
 
         Parts that one of the two does not know are not compared. Names of backbones are compared only where the
         weights of one are not known: a model may be called by its name or by its folder.
@@ -98,18 +98,18 @@ class FeatureOrigin:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> FeatureOrigin:
-        """What `as_dict` gave. Other keys are ignored, so meta.json and run.json are read as they are."""
+        """The origin of `as_dict`. Other keys are ignored, so meta.json and run.json are read as they are."""
         names = [field.name for field in dataclasses.fields(cls)]
         for name in names:
             if not isinstance(parts.get(name), str | None):
-                raise InputError(f'the origin of features has "{name}": {parts[name]!r}; it is a text or null')
+                raise InputError(f'the origin of features has "{name}": {parts[name]!r}', remedy="use a text or null")
         return cls(**{name: parts.get(name) for name in names})
 
 
 def check_origin(
     features: FeatureStore, origin: FeatureOrigin, *, data: str | os.PathLike[str], run: str | os.PathLike[str]
 ) -> None:
-    """Refuse features that were not made as those a run was trained on; the error has the command to make fitting ones.
+    """Raise an InputError if features were made in another way than those of a run; its remedy is a command.
 
     features   stored features of `data`
     origin     of the features that `run` was trained on

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from halation._errors import InputError
-from halation._files import read_lines, read_npy
+from halation._files import Location, read_lines, read_npy
 from halation.data._features import FeatureArray, FeatureStore
 from halation.data._truth import Truth
 
 __all__ = ["read_precomp", "splits"]
 
-_USUAL = 5  # captions an image
+_USUAL = 5  # captions per image
 
 
 def splits(folder: Path) -> tuple[str, ...]:
@@ -24,22 +24,22 @@ def splits(folder: Path) -> tuple[str, ...]:
 
 
 def read_precomp(folder: Path, split: str) -> tuple[Truth, FeatureStore]:
-    """Truth and features of one split; captions stand in order, the same number for each image.
+    """Truth and features of one split; captions are in the order of the images, the same number for each.
 
-    Some of these files hold a row for each *caption*, every image five times over. Where that is so (as many rows as
-    captions, and rows alike by fives) each image is taken once: five copies of an image would be five answers.
+    Some of these files have a row for each *caption*, so every image five times. If there are as many rows as captions
+    and each five in a row are equal, an image is taken once: five copies of it would be five answers.
     """
     images, texts = folder / f"{split}_ims.npy", folder / f"{split}_caps.txt"
     array = read_npy(images)
     captions: list[str] = []
     for number, line in read_lines(texts):  # which leaves blank lines out
         if number != len(captions) + 1:
-            raise InputError(
-                f"{texts} line {number - 1} is blank; captions belong to rows by their order: give it a text"
-            )
+            problem = "blank, and captions belong to rows by their order"
+            raise Location(texts, f"line {number - 1}").error(problem, "give it a text")
         captions.append(line.strip())
     if array.ndim not in (2, 3) or not len(array) or not captions:
-        raise InputError(f"{images} has shape {array.shape} and {texts} {len(captions)} captions; features are (n, …)")
+        problem = f"has shape {array.shape} and {texts.name} {len(captions)} captions"
+        raise InputError(problem, path=images, remedy="features are (n, …), with captions")
     each, step = _captions_per_image(array, len(captions), images, texts)
     index = np.arange(0, len(array), step)
     truth = Truth.from_captions(captions, np.repeat(np.arange(len(index)), each), name=f"{folder.name}-{split}")
@@ -49,18 +49,17 @@ def read_precomp(folder: Path, split: str) -> tuple[Truth, FeatureStore]:
 
 
 def _captions_per_image(array: Any, n_captions: int, images: Path, texts: Path) -> tuple[int, int]:
-    """How many captions an image has, and how many rows."""
+    """(captions, rows) per image."""
     if n_captions == len(array):
         return (_USUAL, _USUAL) if _repeated(array) else (1, 1)
     if n_captions % len(array):
-        raise InputError(
-            f"{images} has {len(array)} rows but {texts} {n_captions} captions; expected as many, or five for each row"
-        )
+        problem = f"has {len(array)} rows but {texts.name} {n_captions} captions"
+        raise InputError(problem, path=images, remedy="give one caption per row, or the same number for each")
     return n_captions // len(array), 1
 
 
 def _repeated(array: Any) -> bool:
-    """Whether rows are alike by fives; of a long file 2,000 fives from all over it are looked at."""
+    """Whether each five rows are equal; of a long file, 2,000 fives from all over it are compared."""
     if len(array) % _USUAL:
         return False
     fives = np.unique(np.linspace(0, len(array) // _USUAL - 1, 2000).astype(np.int64)) * _USUAL

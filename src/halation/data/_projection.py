@@ -1,4 +1,4 @@
-"""Cells made smaller by their principal components: the linear map, kept for new pictures, and how it is fitted."""
+"""Projection of cells to their principal components: the linear map, stored for new pictures, and its fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -48,7 +47,7 @@ class Projection:
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of its numbers: cells are comparable where it is the same."""
+        """The sha256 of its numbers: cells with the same digest are comparable."""
         digest = hashlib.sha256()
         for name in _NAMES:
             value = getattr(self, name)
@@ -59,7 +58,7 @@ class Projection:
 
     @property
     def dims(self) -> tuple[int, int]:
-        """Of what comes in and of what goes out."""
+        """(input, output) dimensions of a cell."""
         return int(self.components.shape[1]), int(self.components.shape[0])
 
     def __call__(self, cells: Tensor) -> Tensor:
@@ -71,15 +70,14 @@ class Projection:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Projection | None:
-        """Of a `…_params.npz` with "mean", "components" and perhaps "scale"; None where it has no such map."""
+        """The projection of a `…_params.npz` with "mean", "components" and perhaps "scale"; None if it has none."""
         try:
             with np.load(path, allow_pickle=False) as archive:
                 names = set(archive.files)
                 arrays = {name: torch.from_numpy(archive[name].astype(np.float32)) for name in _NAMES if name in names}
         except (ValueError, OSError, zipfile.BadZipFile) as error:
-            raise InputError(
-                f"is not a readable archive of arrays ({error}); was it written completely?", path=path
-            ) from None
+            problem = f"is not a readable archive of arrays ({error})"
+            raise InputError(problem, path=path, remedy="was it written completely?") from None
         return cls(**arrays) if {"mean", "components"} <= names else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -88,10 +86,10 @@ class Projection:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Projection:
-        """What `save` wrote."""
+        """Read a file of `save`."""
         tensors = load_tensors(path)
         if not {"mean", "components"} <= set(tensors) <= set(_NAMES):
-            raise InputError("is not a projection of features; was it edited?", path=Path(path))
+            raise InputError("is not a projection of features", path=path, remedy="was it edited?")
         return cls(**tensors)
 
 
@@ -106,8 +104,8 @@ def principal(local: FeatureArray, rows: IntArray, k: int, progress: Progress = 
     n = len(rows) * cells
     if not 0 < k <= min(d, n - 1):
         raise InputError(
-            f"cells of {k} dimensions cannot be fitted on {len(rows):,} pictures with {cells} cells of {d} numbers; "
-            f"ask for 1 to {max(1, min(d, n - 1))}, or give more pictures"
+            f"cells of {k} dimensions cannot be fitted on {len(rows):,} pictures with {cells} cells of {d} numbers",
+            remedy=f"take 1 to {max(1, min(d, n - 1))}, or give more pictures",
         )
     total = torch.zeros(d, dtype=torch.float64)
     for block in blocks(rows, "mean of the cells", progress):
@@ -129,7 +127,7 @@ def _flat(local: FeatureArray, rows: IntArray) -> Tensor:
 
 
 def blocks(rows: IntArray, what: str, progress: Progress) -> Iterator[IntArray]:
-    """Row numbers, a few pictures at a time; the same few each time, so that sums are the same."""
+    """Row numbers in blocks of a fixed size, so that sums are the same each time."""
     progress(what, 0, len(rows))
     for start in range(0, len(rows), _PICTURES):
         yield rows[start : start + _PICTURES]

@@ -1,4 +1,4 @@
-"""Drawn scenes read back: captions, what they claim, and what is true of what."""
+"""Reads drawn scenes: their captions, the claims of each, and which is true of which picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from halation._arrays import BoolArray, IntArray
 from halation._errors import InputError
-from halation._files import read_jsonl
+from halation._files import Location, read_jsonl
 from halation.data._scenes_world import ATTRIBUTES, BACKGROUNDS, MOST, Object, Predicate, Scene, truths
 from halation.data._truth import Truth
 
@@ -40,12 +40,12 @@ def splits(folder: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """One split of drawn scenes; captions in the order of `open_dataset`'s.
+    """One split of drawn scenes; captions are in the order of `open_dataset`.
 
     images      file names, (n_images,)
-    scenes      what each image shows
+    scenes      the content of each image
     captions    texts, (n_captions,), five for each image in turn
-    predicates  what each caption claims
+    predicates  the claims of each caption
     templates   the form of each sentence; held_out: forms that no training caption has
     """
 
@@ -64,10 +64,10 @@ class Scenes:
         return truths(self.predicates, self.scenes)
 
     def truth(self, *, annotated: bool = False) -> Truth:
-        """All that is true as the relevance of both directions; `image_of` says which pairs were annotated.
+        """The truth in which a caption is relevant to every image it is true of; `image_of` has the annotated pairs.
 
-        `annotated=True`: these pairs alone, as a real dataset's. `open_dataset` takes them for the training split, so
-        that nothing can learn from what no annotator wrote.
+        With `annotated=True` only these pairs are relevant, as in a real dataset. `open_dataset` uses them for the
+        training split, so that no model can learn from pairs that no annotator wrote.
         """
         ids = tuple(f"{self.images[image]}#{k % 5}" for k, image in enumerate(self.image_of))
         kept = Truth.from_captions(self.captions, self.image_of, image_ids=self.images, caption_ids=ids, name=self.name)
@@ -75,16 +75,15 @@ class Scenes:
 
 
 def vagueness(truth: Truth) -> IntArray:
-    """(n_captions,): of how many images each caption is true."""
+    """(n_captions,): the number of images each caption is true of."""
     return truth.n_positives("t2i")
 
 
 def read_scenes(folder: str | os.PathLike[str], split: str) -> Scenes:
-    """One split that `draw_scenes` drew."""
+    """Read one split that `draw_scenes` drew."""
     path = Path(folder) / file_of(split)
     images, scenes, image_of, statements = [], [], [], []
     for number, row in read_jsonl(path):
-        where = f"{path} line {number}"
         try:
             scenes.append(_scene(row))
             images.append(str(row["image"]))
@@ -92,9 +91,10 @@ def read_scenes(folder: str | os.PathLike[str], split: str) -> Scenes:
                 statements.append((str(caption["text"]), _predicate(caption["predicate"]), caption))
                 image_of.append(len(images) - 1)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{where}: not a scene as halation writes it ({error!r}); draw the scenes anew") from None
+            problem = f"not a scene as halation writes it ({error!r})"
+            raise Location(path, f"line {number}").error(problem, "draw the scenes anew") from None
     if not images:
-        raise InputError(f"{path} holds no scene; draw the scenes anew")
+        raise InputError("holds no scene", path=path, remedy="draw the scenes anew")
     return Scenes(
         images=tuple(images),
         scenes=tuple(scenes),

@@ -1,4 +1,4 @@
-"""A small world: scenes of one to three objects, and which statements are true of which scene."""
+"""A small world: scenes of one to three objects, and statements that are true or false of them."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class Scene:
 
     @property
     def essence(self) -> tuple[Any, ...]:
-        """What statements can be about: two scenes of the same essence have the same truths."""
+        """All that statements can be about: two scenes of the same essence have the same true statements."""
         kinds = sorted((o.row, o.column, o.shape, o.colour, o.size) for o in self.objects)
         return (self.background, *kinds)
 
 
 def pick(options: Sequence[Any], generator: np.random.Generator) -> Any:
-    """One of the options, all alike likely."""
+    """One of the options, all equally likely."""
     return options[int(generator.random() * len(options))]  # many times faster than generator.choice
 
 
@@ -131,26 +131,26 @@ def _stands(a: Object, b: Object, where: str | None) -> bool:
 
 
 def truths(predicates: Sequence[Predicate], scenes: Sequence[Scene]) -> BoolArray:
-    """(n_scenes, n_predicates): which statement is true of which scene."""
+    """(n_scenes, n_predicates): whether each statement is true of each scene."""
     world = _Arrays(scenes)
     keys = [json.dumps(predicate, sort_keys=True) for predicate in predicates]
-    distinct = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    columns = np.empty((len(distinct), len(scenes)), dtype=np.bool_)
-    for key, place in distinct.items():
-        columns[place] = np.logical_and.reduce([world.clause(clause) for clause in json.loads(key)])
-    return np.ascontiguousarray(columns[[distinct[key] for key in keys]].T)
+    column_of = {key: column for column, key in enumerate(dict.fromkeys(keys))}
+    columns = np.empty((len(column_of), len(scenes)), dtype=np.bool_)
+    for key, column in column_of.items():
+        columns[column] = np.logical_and.reduce([world.clause(clause) for clause in json.loads(key)])
+    return np.ascontiguousarray(columns[[column_of[key] for key in keys]].T)
 
 
 class _Arrays:
-    """Scenes as arrays (n, 3): one place for each possible object."""
+    """Scenes as arrays (n, 3): a column for each possible object."""
 
     def __init__(self, scenes: Sequence[Scene]) -> None:
         self._there = np.array([[k < len(scene.objects) for k in range(MOST)] for scene in scenes])
         self._codes = {name: np.full((len(scenes), MOST), -1) for name in ATTRIBUTES}
-        for place, scene in enumerate(scenes):
+        for number, scene in enumerate(scenes):
             for k, thing in enumerate(scene.objects):
                 for name, values in ATTRIBUTES.items():
-                    self._codes[name][place, k] = values.index(getattr(thing, name))
+                    self._codes[name][number, k] = values.index(getattr(thing, name))
         self._background = np.array([BACKGROUNDS.index(scene.background) for scene in scenes])
         self._kinds: dict[str, BoolArray] = {}
 
@@ -179,7 +179,7 @@ class _Arrays:
         return self._kinds[key]
 
     def _stands(self, where: str) -> BoolArray:
-        """(n, 3, 3): the first object stands so to the second."""
-        places: IntArray = self._codes["column" if where in ("left", "right") else "row"]
-        first, second = places[:, :, None], places[:, None, :]
+        """(n, 3, 3): whether the first object is left of, right of, above or below the second."""
+        cells: IntArray = self._codes["column" if where in ("left", "right") else "row"]
+        first, second = cells[:, :, None], cells[:, None, :]
         return np.asarray(first < second if where in ("left", "above") else first > second)

@@ -1,4 +1,4 @@
-"""`Truth`: what is relevant to what, many-to-many, each direction on its own."""
+"""`Truth`: which captions are relevant to which images, many-to-many, each direction separately."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Direction = Literal["i2t", "t2i"]
 """Image→text (rows are images) or text→image (rows are captions)."""
 
 KINDS = ("captions", "pairs", "graded", "classes", "cxc", "eccv")
-"""Where relevance may come from: `Truth.kind`."""
+"""The sources of relevance: values of `Truth.kind`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,16 @@ class Truth:
     `from_classes`, or with a reader of this package. Frozen; `replace` gives a changed copy.
 
     image_ids, caption_ids       names in the order of the scores' rows and columns, each unique
-    image_queries, caption_queries   indices that are asked; None = all. The others stay in the gallery
+    image_queries, caption_queries   indices of the queries; None = all. The others stay in the gallery
     captions, image_of           texts, and the image each belongs to (any number per image)
     classes, class_names         bool (n_images, n_classes): what appears in each image
     annotated                    bool (n_images,): images with class annotations at all; the others leave PMRP
     lost_i2t, lost_t2i           per query, positives of the source that are not in the gallery but count in its R
     kind                         where relevance comes from, whatever the name: "captions" (an image's own), "pairs",
                                  "graded", "classes" (the same class), "cxc" or "eccv"
-    notes                        what a reader of the numbers must know
+    notes                        remarks for a reader of the numbers
+    query_notes                  remarks on the choice of queries: those without a positive, those of the source that
+                                 are not in the gallery. Reading other positives replaces them
 
     >>> truth = Truth.from_captions(["a dog", "a puppy", "a red bus"], [0, 0, 1])
     >>> truth.positives("i2t")
@@ -78,6 +80,7 @@ class Truth:
     name: str = "truth"
     notes: tuple[str, ...] = ()
     kind: str = "captions"
+    query_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         images = as_ids(self.image_ids, None, "image")
@@ -90,7 +93,8 @@ class Truth:
         one_of(self.kind, KINDS, "kind of truth")
         if self.threshold is not None and not self.threshold > 0:
             raise InputError(f"threshold is {self.threshold}; it must be above 0 (None counts every gain above 0)")
-        self._set(image_ids=images, caption_ids=captions, i2t=i2t, t2i=t2i, notes=tuple(self.notes))
+        self._set(image_ids=images, caption_ids=captions, i2t=i2t, t2i=t2i)
+        self._set(notes=tuple(self.notes), query_notes=tuple(self.query_notes))
         self._set(image_queries=as_queries(self.image_queries, shape[0], "image_queries"))
         self._set(caption_queries=as_queries(self.caption_queries, shape[1], "caption_queries"))
         self._set(
@@ -232,7 +236,7 @@ class Truth:
         caption_ids: Iterable[Id] | None = None,
         name: str = "classes",
     ) -> Truth:
-        """Same class = relevant (CUB Captions): one label an image, captions labelled or inheriting through `image_of`.
+        """Same class = relevant (CUB Captions): one label per image; captions have labels or inherit by `image_of`.
 
         A 0/1 matrix (n_images, d) of class codes works too: relevant where the Hamming distance is at most `zeta`
         (the plausible matches of PCME, Chun et al., CVPR 2021).
@@ -272,7 +276,7 @@ class Truth:
         return None if self.classes is None or self.image_of is None else self.classes[self.image_of]
 
     def queries(self, direction: Direction) -> IntArray:
-        """Indices of the queries that are asked: the declared subset, or all."""
+        """Indices of the queries: the declared subset, or all."""
         rows = self._gains(direction).shape[0]
         declared = self.image_queries if direction == "i2t" else self.caption_queries
         return np.arange(rows) if declared is None else declared
@@ -315,7 +319,7 @@ class Truth:
         return gains > 0 if self.threshold is None else gains >= np.float32(self.threshold)
 
     def replace(self, **changes: Any) -> Truth:
-        """A copy with some fields changed, checked like a new one; what depends on a changed field is made anew."""
+        """A copy with some fields changed, checked as a new one is; fields that depend on them are made anew."""
         known = sorted(field.name for field in dataclasses.fields(self))
         for field in changes:
             one_of(field, known, "field of Truth")
@@ -326,22 +330,21 @@ class Truth:
         return dataclasses.replace(self, **changes)
 
     def answerable(self) -> Truth:
-        """The same truth asking only queries that have a positive, as a declared subset that `notes` mentions."""
+        """The same truth with only the queries that have a positive; `query_notes` counts the others."""
         return answerable(self)
 
     def captions_of(self, images: Array) -> IntArray:
         """Indices of the captions that belong to the given images, in their old order."""
         if self.image_of is None:
-            raise InputError(
-                "this truth does not say which image a caption belongs to; give captions as well, or image_of"
-            )
+            problem = "this truth does not know which image a caption belongs to"
+            raise InputError(problem, remedy="give captions as well, or image_of")
         return np.flatnonzero(np.isin(self.image_of, as_indices(images, self.n_images, "images")))
 
     def subset(self, images: Array, captions: Array | None = None) -> Truth:
         """The truth of some images (indices or mask, in the given order) and their captions: a fold, a sample.
 
         Ids, texts and classes are carried along; relevance to what is left out is gone. Where queries were declared,
-        those that lose every positive are no longer asked. Scores of the subset are
+        those that lose every positive are no longer queries. Scores of the subset are
         `scores[np.ix_(images, truth.captions_of(images))]`.
 
         >>> Truth.from_captions(["a dog", "a puppy", "a bus"], [0, 0, 1]).subset([1]).captions
@@ -353,12 +356,12 @@ class Truth:
         """A sha256 that is equal for two truths only when scores measure the same against both.
 
         It covers ids, gains, threshold, queries, lost positives, captions, `image_of`, classes (in any order) with
-        their names, and `annotated`; not `name`, `kind` and `notes`, which only say where the truth is from.
+        their names, and `annotated`; not `name`, `kind`, `notes` and `query_notes`, which only describe it.
         """
         return fingerprint(self)
 
     def __repr__(self) -> str:
         size = f"{self.n_images:,} images, {self.n_captions:,} captions"
         positive = f"{self.n_positives('i2t').sum():,} positives i2t, {self.n_positives('t2i').sum():,} t2i"
-        asked = f"{len(self.queries('i2t')):,} + {len(self.queries('t2i')):,} queries"
-        return f"Truth({self.name!r}: {size}, {positive}, {asked})"
+        queries = f"{len(self.queries('i2t')):,} + {len(self.queries('t2i')):,} queries"
+        return f"Truth({self.name!r}: {size}, {positive}, {queries})"

@@ -1,4 +1,4 @@
-"""What a truth is made of: ids, captions, gains and classes, checked, and as sparse matrices (n_images, n_captions)."""
+"""The parts of a truth, checked: ids, captions, gains and classes, and sparse matrices (n_images, n_captions)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Id = str | int
-"""What names an image or a caption: a file name, a number of the dataset."""
+"""The id of an image or a caption: a file name, or a number of the dataset."""
 
 
 def as_ids(ids: Iterable[Any], count: int | None, what: str) -> tuple[Id, ...]:
@@ -64,17 +64,17 @@ def _as_id(value: Any, what: str) -> Id:
 
 
 def positions(ids: Iterable[Id]) -> dict[str, int]:
-    """Where each id stands; looked up by its text, since JSON writes the keys 42 and "42" alike."""
+    """The position of each id, by its text, because JSON writes the keys 42 and "42" the same way."""
     return {str(name): position for position, name in enumerate(ids)}
 
 
 def as_queries(rows: Array | None, below: int, what: str) -> IntArray | None:
-    """Indices of the queries that are asked, each once."""
+    """Indices of the queries, each once."""
     if rows is None:
         return None
     indices = as_indices(rows, below, what)
     if len(np.unique(indices)) != len(indices):
-        raise InputError(f"{what} names a query twice; ask each once")
+        raise InputError(f"{what} names a query twice", remedy="list each once")
     return indices
 
 
@@ -104,10 +104,11 @@ def as_image_of(image_of: Array, n_captions: int, image_ids: Sequence[Id] | None
     if len(indices) != n_captions:
         raise InputError(f"image_of has {len(indices)} entries for {n_captions} captions; give each caption one image")
     if indices.max(initial=-1) >= n_captions and image_ids is None:  # before anything as long as the largest is made
-        place = int(np.argmax(indices))
+        caption = int(np.argmax(indices))
         raise InputError(
-            f"image_of[{place}] is {indices[place]} but there are {n_captions} captions: image_of holds indices "
-            "0 … n_images − 1, and every image has a caption; number ids with numpy.unique(ids, return_inverse=True)[1]"
+            f"image_of[{caption}] is {indices[caption]} but there are {n_captions} captions: image_of holds indices "
+            "0 … n_images − 1, and every image has a caption",
+            remedy="number ids with numpy.unique(ids, return_inverse=True)[1]",
         )
     n_images = len(image_ids) if image_ids is not None else int(indices.max(initial=-1)) + 1
     bare = np.flatnonzero(np.bincount(indices, minlength=n_images) == 0)
@@ -125,7 +126,9 @@ def as_gains(matrix: Any, shape: tuple[int, int] | None, what: str) -> Any:
     if not issparse(matrix):
         matrix = to_numpy(matrix)
         if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-            raise InputError(f"{what} must be a matrix of numbers (images, captions), no {matrix.dtype} {matrix.shape}")
+            raise InputError(
+                f"{what} must be a matrix of numbers (images, captions), not {matrix.dtype} {matrix.shape}"
+            )
     gains = csr_array(matrix, dtype=np.float32, copy=issparse(matrix))  # a copy: canonical form is made in place
     if shape is not None and gains.shape != shape:
         raise InputError(f"{what} has shape {gains.shape}; it must be {shape}")
@@ -133,11 +136,10 @@ def as_gains(matrix: Any, shape: tuple[int, int] | None, what: str) -> Any:
     gains.eliminate_zeros()
     wrong = ~np.isfinite(gains.data) | (gains.data < 0)
     if wrong.any():
-        place = int(np.argmax(wrong))
-        row = int(np.searchsorted(gains.indptr, place, side="right")) - 1
-        raise InputError(
-            f"{what}[{row}, {gains.indices[place]}] is {gains.data[place]}; gains are finite and 0 or more"
-        )
+        entry = int(np.argmax(wrong))
+        row = int(np.searchsorted(gains.indptr, entry, side="right")) - 1
+        problem = f"{what}[{row}, {gains.indices[entry]}] is {gains.data[entry]}"
+        raise InputError(problem, remedy="gains are finite and 0 or more")
     return gains
 
 
@@ -199,7 +201,7 @@ def ones_at(rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 
 
 def captions_matrix(image_of: IntArray, n_images: int) -> Any:
-    """1 where the caption owners to the image."""
+    """1 where the caption belongs to the image."""
     return ones_at(image_of, np.arange(len(image_of)), (n_images, len(image_of)))
 
 
@@ -210,7 +212,7 @@ def pairs_matrix(
     n_images: int | None,
     n_captions: int | None,
 ) -> Any:
-    """1 for every pair, given by ids where there are ids and by indices where there are none."""
+    """1 for every pair, given by ids, or by indices if there are no ids."""
     listed = pairs.tolist() if hasattr(pairs, "tolist") else list(pairs)
     for number, pair in enumerate(listed):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
@@ -273,5 +275,5 @@ def _as_labels(labels: Array, what: str) -> Any:
     if codes.ndim == 2 and codes.size and np.isin(codes, (0, 1)).all():
         return codes.astype(np.bool_)
     raise InputError(
-        f"{what} must be a label for each item, or a 0/1 matrix (items, classes), no {codes.dtype} {codes.shape}"
+        f"{what} must be a label for each item, or a 0/1 matrix (items, classes), not {codes.dtype} {codes.shape}"
     )

@@ -19,15 +19,15 @@ _WAYS: tuple[Direction, Direction] = ("i2t", "t2i")
 
 
 def answerable(truth: Truth) -> Truth:
-    """Ask only queries that have a positive in the gallery."""
+    """The truth with only those queries that have a positive in the gallery."""
     queries = {way: truth.queries(way) for way in _WAYS}
     kept = {way: rows[truth.n_positives(way)[rows] > 0] for way, rows in queries.items()}
     dropped = {way: len(queries[way]) - len(kept[way]) for way in _WAYS}
-    notes = [f"{count:,} {way} queries without a positive are not asked" for way, count in dropped.items() if count]
+    notes = [f"{count:,} {way} queries without a positive are left out" for way, count in dropped.items() if count]
     return truth.replace(
         image_queries=kept["i2t"] if dropped["i2t"] else truth.image_queries,
         caption_queries=kept["t2i"] if dropped["t2i"] else truth.caption_queries,
-        notes=(*truth.notes, *notes),
+        query_notes=(*truth.query_notes, *notes),
     )
 
 
@@ -47,7 +47,7 @@ def subset(truth: Truth, images: Array, captions: Array | None) -> Truth:
         classes=None if truth.classes is None else truth.classes[rows],
         class_names=truth.class_names,
         annotated=None if truth.annotated is None else truth.annotated[rows],
-        # in a smaller gallery, what is missing is not the source's slip any more
+        # in a smaller gallery, a missing positive is no longer a mistake of the source
         lost_i2t=truth.lost("i2t")[rows] if len(columns) == truth.n_captions else None,
         lost_t2i=truth.lost("t2i")[columns] if len(rows) == truth.n_images else None,
     )
@@ -67,9 +67,9 @@ def _belongs(truth: Truth, rows: IntArray, columns: IntArray) -> IntArray | None
 def _renumber(queries: IntArray | None, kept: IntArray, count: int) -> IntArray | None:
     if queries is None:
         return None
-    asked = np.zeros(count, dtype=np.bool_)
-    asked[queries] = True
-    return np.flatnonzero(asked[kept])
+    is_query = np.zeros(count, dtype=np.bool_)
+    is_query[queries] = True
+    return np.flatnonzero(is_query[kept])
 
 
 def fingerprint(truth: Truth) -> str:

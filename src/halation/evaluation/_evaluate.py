@@ -180,7 +180,7 @@ def _measure_folds(
 
 
 def _notes(truth: Truth, specs: list[Spec], described: Mapping[str, str]) -> list[str]:
-    notes = list(truth.notes)
+    notes = [*truth.notes, *truth.query_notes]
     for direction, kind in zip(DIRECTIONS, ("images", "captions"), strict=True):
         total = truth.n_images if direction == "i2t" else truth.n_captions
         queries = len(truth.queries(direction))

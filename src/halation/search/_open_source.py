@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from halation._errors import InputError, one_of
-from halation._files import path_below, read_jsonl, read_lines
+from halation._files import Location, path_below, read_jsonl, read_lines
 from halation.data import PICTURE_SUFFIXES, recognise
 from halation.encoders import Model
 from halation.search._answers import Side
@@ -177,7 +177,7 @@ def _image_item(id: str, name: str, captions: tuple[str, ...], folders: list[Pat
         path = Path(name)
         below = Path(os.path.realpath(path)).relative_to(top).as_posix()
     else:
-        below = path_below(name, line)
+        below = path_below(name, Location(line))
         path = next((folder / below for folder in folders if (folder / below).exists()), folders[0] / below)
         below = path.relative_to(top).as_posix()
     return SourceItem(id, file_stamp(path), captions, PictureLocation(0, below))

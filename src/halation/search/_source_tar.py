@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from halation._errors import InputError
-from halation._files import path_below
+from halation._files import Location, path_below
 from halation.data import PICTURE_SUFFIXES
 from halation.search._answers import Side
 from halation.search._source import PictureLocation, Source, SourceItem, one_line, text_stamp, to_utf8
@@ -92,7 +92,7 @@ def _add_member(
         if member.issym() or member.islnk():
             raise InputError(f"{member.name} is a link; links are not followed")
         return
-    path_below(member.name, "a member")
+    path_below(member.name, Location("a member"))
     if to_utf8(member.name) != member.name:
         raise InputError(f"{to_utf8(member.name)} has a name that is not UTF-8; rename it")
     stem, suffix = os.path.splitext(last)  # noqa: PTH122

@@ -23,7 +23,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from halation._errors import HalationError, InputError
+from halation import HalationError, InputError
 from halation._storage import publish_file
 from halation.report import explain, report_run
 from halation.serve import ServeSettings, serve

@@ -16,15 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halation import _table
+from halation import MissingExtra, _table
 from halation._arrays import FloatArray
-from halation._errors import MissingExtra
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.data import Judgements, Truth, read_flickr8k_judgements
 from halation.semantics import Corpus, Semantics
 from studies.agreement import mean_with_interval, together, within
-from studies.encoder import RememberingEncoder
 from studies.page import Table, join, paragraph
 
 __all__ = ["Agreement", "HumansStudy", "humans"]
@@ -167,12 +165,11 @@ def humans(
     literature: dict[str, dict[str, float]] = {}
     agreements: list[Agreement] = []
     missing = []
-    encoder = RememberingEncoder(progress)
-    baseline = within(_relevance_of(_fit(split, "tfidf", encoder).corpus(), judged["expert"]), judged["expert"])
+    baseline = within(_relevance_of(_fit(split, "tfidf").corpus(), judged["expert"]), judged["expert"])
     for done, name in enumerate(relevances):
         try:
-            literature[name] = {kind: _literature(pairs, name, encoder) for kind, pairs in judged.items()}
-            corpus = _fit(split, name, encoder).corpus()
+            literature[name] = {kind: _literature(pairs, name, progress) for kind, pairs in judged.items()}
+            corpus = _fit(split, name, progress=progress).corpus()
             agreements += [_agreement(corpus, judged, name, way, baseline, seed) for way in (False, True)]
         except MissingExtra:
             missing.append(name)
@@ -181,13 +178,11 @@ def humans(
     return HumansStudy(sizes[0], sizes[1], literature, agreements, tuple(missing))
 
 
-def _fit(split: Truth, name: str, encoder: RememberingEncoder, **options: Any) -> Semantics:
-    return Semantics.fit(
-        _texts(split), split.image_of, name, encoder=encoder if name == "sentence" else None, **options
-    )
+def _fit(split: Truth, name: str, **options: Any) -> Semantics:
+    return Semantics.fit(_texts(split), split.image_of, name, **options)
 
 
-def _literature(judged: Judgements, name: str, encoder: RememberingEncoder) -> float:
+def _literature(judged: Judgements, name: str, progress: Progress) -> float:
     """Agreement without own captions, df over the pairs' reference sets (one per pair); τ_c for experts, else τ_b."""
     split, kept = judged.base, ~judged.own_caption
     assert split.image_of is not None
@@ -195,7 +190,7 @@ def _literature(judged: Judgements, name: str, encoder: RememberingEncoder) -> f
     for text, image in zip(_texts(split), split.image_of.tolist(), strict=True):
         references[image].append(text)
     sets = [references[image] for image in judged.pairs[kept, 0]]
-    fitted = _fit(split.replace(image_of=None), name, encoder, tokenizer="treebank", references=sets)
+    fitted = _fit(split.replace(image_of=None), name, tokenizer="treebank", references=sets, progress=progress)
     corpus = fitted.corpus(_texts(split), None, references=references)
     return together(_relevance_of(corpus, judged)[kept], judged.scores[kept])
 

@@ -17,14 +17,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from halation import InputError, MissingExtra
 from halation._arrays import FloatArray, IntArray
-from halation._errors import InputError, MissingExtra
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation._storage import publish_file
 from halation.data import Truth, open_dataset, read_cxc
 from halation.semantics import Corpus, Semantics
-from studies.encoder import RememberingEncoder
 from studies.page import Table, join, paragraph
 
 __all__ = ["Curve", "PositivesStudy", "positives"]
@@ -151,13 +150,10 @@ def positives(
     if truth.captions is None or truth.image_of is None or truth.classes is None or truth.annotated is None:
         raise InputError("the study needs captions and the classes of every image (COCO's categories)")
     pairs = correspondences(truth, read_cxc(truth, None if isinstance(data, Truth) else _ground_truth_in(data)))
-    encoder = RememberingEncoder(progress)
     curves, missing = [], []
     for done, name in enumerate(relevances):
         try:
-            corpus = Semantics.fit(
-                truth.captions, truth.image_of, name, encoder=encoder if name == "sentence" else None
-            ).corpus()
+            corpus = Semantics.fit(truth.captions, truth.image_of, name, progress=progress).corpus()
         except MissingExtra:
             missing.append(name)
         else:

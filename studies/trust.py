@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from halation._errors import InputError
+from halation import InputError
 from halation._files import read_json, write_text
 from halation._progress import Progress, silent
 from halation.calibration import JudgedScores, fit_calibrator, reliability_plot

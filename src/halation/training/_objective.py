@@ -25,10 +25,11 @@ Relevance = Callable[[Batch], Tensor]
 class Objective(nn.Module):
     """Σ weight · term over the *global* batch: every process encodes its share, all compare everything.
 
-    terms       name → (weight, module from `Step` to a scalar)
-    relevance   of captions, for a term that ranks by meaning
-    ramps       name → steps over which the weight of a term rises from 0. DAA from the first step can win by ordering
-                all captions alike for every image, and a young model then does not learn to tell images apart.
+    terms         name → (weight, module from `Step` to a scalar)
+    relevance     of captions, for a term that ranks by meaning
+    ramps         name → steps over which the weight of a term rises from 0. DAA from the first step can win by ordering
+                  all captions alike for every image, and a young model then does not learn to tell images apart.
+    probability   that people accept a caption for an image, for a term with soft labels
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Objective(nn.Module):
         terms: Mapping[str, tuple[float, nn.Module]],
         relevance: Relevance | None = None,
         ramps: Mapping[str, int] | None = None,
+        probability: Relevance | None = None,
     ) -> None:
         super().__init__()
         if not terms:
@@ -44,7 +46,7 @@ class Objective(nn.Module):
         self.model = model
         self.weights = {name: float(weight) for name, (weight, _) in terms.items()}
         self.terms = nn.ModuleDict({name: term for name, (_, term) in terms.items()})
-        self.relevance, self.ramps = relevance, dict(ramps or {})
+        self.relevance, self.ramps, self.probability = relevance, dict(ramps or {}), probability
 
     def forward(
         self, batch: Batch, images: Any, tokens: Any, seed: int, number: int, precision: torch.dtype | None = None
@@ -63,6 +65,7 @@ class Objective(nn.Module):
             seed,
             number,
             lambda: _owners(batch, device),
+            self._find_probability(batch, device),
         )
         parts = {name: term(step) for name, term in self.terms.items()}
         loss = torch.stack([self._weight(name, number) * part for name, part in parts.items()]).sum()
@@ -81,6 +84,10 @@ class Objective(nn.Module):
             raise InputError("a term of the loss ranks by meaning, but there is no relevance", argument="relevance")
         return self.relevance(batch).to(device)
 
+    def _find_probability(self, batch: Batch, device: torch.device) -> Callable[[], Tensor] | None:
+        find = self.probability
+        return None if find is None else lambda: find(batch).to(device)
+
 
 def _owners(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor]:
     images = torch.as_tensor(batch.images).to(device)
@@ -95,7 +102,9 @@ def build_objective(recipe: Recipe, network: Network, dataset: Dataset) -> Objec
         module = term.build(recipe.model.dim)
         built[name] = (term.weight, ByMember(module, members) if members > 1 and term.by_member else module)
     relevance = _relevance(recipe.loss.daa.relevance, dataset) if "daa" in terms else None
-    return Objective(network, built, relevance, {"daa": recipe.loss.daa.ramp})
+    soft = "csd" in terms and recipe.loss.csd.unannotated > 0
+    probability = _relevance("people", dataset) if soft else None
+    return Objective(network, built, relevance, {"daa": recipe.loss.daa.ramp}, probability)
 
 
 def _relevance(metric: str, dataset: Dataset) -> Relevance:

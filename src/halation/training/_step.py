@@ -26,6 +26,7 @@ class Step:
     find_relevance     computes (n, m): how well captions describe images, by meaning
     seed, number       the run's seed and the number of the step, from 0
     find_owners        computes (n,), (m,): the image of the dataset that each image and caption belongs to
+    find_probability   computes (n, m): the probability that people accept a caption for an image
     """
 
     images: Encoded
@@ -36,6 +37,7 @@ class Step:
     seed: int
     number: int
     find_owners: Callable[[], tuple[Tensor, Tensor]] | None = None
+    find_probability: Callable[[], Tensor] | None = None
 
     @cached_property
     def scores(self) -> Tensor:
@@ -54,6 +56,14 @@ class Step:
             problem = "a loss that remembers earlier batches must know which image each item belongs to"
             raise InputError(problem, argument="find_owners")
         return self.find_owners()
+
+    @cached_property
+    def probability(self) -> Tensor:
+        """(n, m): the probability that people accept a caption for an image."""
+        if self.find_probability is None:
+            problem = "a loss with soft labels must know the probability that people accept a caption"
+            raise InputError(problem, argument="find_probability")
+        return self.find_probability()
 
     def gaussians(self) -> tuple[Gaussian, Gaussian]:
         """Images and captions as Gaussians; an InputError if the model does not encode them so."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halation import losses
-from halation._errors import one_of
+from halation._errors import InputError, one_of
 from halation._toml import number
 from halation.encoders import Committee
 from halation.semantics import METRICS
@@ -181,13 +181,22 @@ class _SoftContrastive(_ScaleAndShift):
 
 @dataclass(frozen=True)
 class CSD(Term):
-    """`losses.csd_contrastive`, PCME++'s loss, with learnt scale and shift, summed over each image's pairs."""
+    """`losses.csd_contrastive`, PCME++'s loss, with learnt scale and shift, summed over each image's pairs.
+
+    Annotations miss many matches, and each becomes a negative. With `unannotated` above 0 the label of such a pair is
+    `unannotated` times the probability that people accept it (the relevance `people`) in place of 0.
+    """
 
     scale: float = number(5.0, positive=True)
     shift: float = number(5.0, any_sign=True)
     pseudo_positives: float = 0.1
+    unannotated: float = 0.0  # share of its probability that labels a pair without annotation; at most 1
 
     by_member: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.unannotated > 1:
+            raise InputError(f"loss.csd.unannotated is {self.unannotated}; it must be at most 1")
 
     def build(self, dim: int = 0) -> nn.Module:
         return _CSD(self)
@@ -199,9 +208,14 @@ class _CSD(_ScaleAndShift):
     def forward(self, step: Step) -> Tensor:
         a, b = step.gaussians()
         mean = losses.csd_contrastive(
-            a, b, step.matches, scale=self.scale, shift=self.shift, pseudo_positives=self.term.pseudo_positives
+            a, b, self._labels(step), scale=self.scale, shift=self.shift, pseudo_positives=self.term.pseudo_positives
         )
         return mean * len(a)
+
+    def _labels(self, step: Step) -> Tensor:
+        if not self.term.unannotated:
+            return step.matches
+        return torch.where(step.matches, 1.0, self.term.unannotated * step.probability)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ in one ASP alone proves little."""
 _TRIALS = """\
 Everything that was tried, so that you can judge what was chosen. Pairs are image → text / text → image. “Images” is how
 many dev images were measured; empty means all 1,000. Fewer images give higher recall, so compare only equal numbers.
+R-P(people) is empty where it was not measured. Trials with `rsum+people` were judged by R-sum plus both R-P(people).
 “By gist” means that DAA trained a second embedding, which an index could not search. It was removed."""
 
 

@@ -150,7 +150,7 @@ def caption_tables(results: Results, captions: Sequence[int], seeds: Sequence[in
 
 def trials_tables(trials: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Every trial with its figures on the dev split, one table per recipe."""
-    header = ["settings that differ from the recipe", "images", "R@1", "R-sum", "ASP(tfidf)"]
+    header = ["settings that differ from the recipe", "images", "R@1", "R-sum", "ASP(tfidf)", "R-P(people)"]
     by_recipe: dict[str, list[list[str]]] = {}
     for trial in trials:
         dev = trial["dev"]
@@ -161,6 +161,7 @@ def trials_tables(trials: Sequence[Mapping[str, Any]]) -> list[Table]:
             f"{dev['R@1 i2t']:.1f}{_SLASH}{dev['R@1 t2i']:.1f}",
             f"{dev['rsum']:.1f}",
             f"{dev['ASP(tfidf) i2t']:.1f}{_SLASH}{dev['ASP(tfidf) t2i']:.1f}",
+            f"{dev['R-P(people) i2t']:.1f}{_SLASH}{dev['R-P(people) t2i']:.1f}" if "R-P(people) i2t" in dev else "",
         ]
         by_recipe.setdefault(str(trial["recipe"]), []).append(row)
     return [Table(recipe, header, rows) for recipe, rows in by_recipe.items()]

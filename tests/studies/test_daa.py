@@ -107,17 +107,17 @@ def test_trials_are_shown_by_recipe_with_their_images_apart() -> None:
     figures = {"R@1 i2t": 1.0, "R@1 t2i": 2.0, "rsum": 30.0, "ASP(tfidf) i2t": 51.0, "ASP(tfidf) t2i": 52.0}
     trials = [
         {"recipe": "a", "settings": ["x=1", "y=2"], "dev": figures, "note": "500 dev images; seed 1; all 1,000: 3"},
-        {"recipe": "b", "settings": [], "dev": figures},
+        {"recipe": "b", "settings": [], "dev": figures | {"R-P(people) i2t": 3.0, "R-P(people) t2i": 4.0}},
         {"recipe": "a", "settings": [], "dev": figures, "chosen": True},
     ]
     tables = trials_tables(trials)
     assert [table.title for table in tables] == ["a", "b"]
-    figures_shown = ["1.0\u00a0/\u00a02.0", "30.0", "51.0\u00a0/\u00a052.0"]
+    figures_shown = ["1.0\u00a0/\u00a02.0", "30.0", "51.0\u00a0/\u00a052.0", ""]
     assert tables[0].rows == [
         ["x=1 y=2 (seed 1; all 1,000: 3)", "500", *figures_shown],
         ["**chosen**", "", *figures_shown],
     ]
-    assert tables[1].rows[0][0] == "none"
+    assert tables[1].rows[0][0] == "none" and tables[1].rows[0][-1] == "3.0\u00a0/\u00a04.0"
 
 
 def test_a_run_that_is_done_is_not_done_again_unless_its_recipe_changed(tmp_path: Path) -> None:

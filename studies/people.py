@@ -256,27 +256,40 @@ def _target(level: Level, judged: Judgements) -> FloatArray:
 
 def _features(judged: Judgements, n: int, seed: int) -> Features:
     """The features of the pairs where every image has n of its captions, drawn at random."""
-    truth = judged.base
-    captions, image_of = _texts(truth), truth.image_of
-    assert image_of is not None
-    drawn = _draw(image_of, truth.n_images, n, seed)  # (images, n) captions
-    units = sentence_encoder()(captions)
+    drawn = _draw(judged, n, seed)
+    words = ("cider", "tfidf", "rouge-l", "bleu1") if n == _MOST else ("cider",)
+    return _by_sentence(judged, drawn) | _by_words(judged, drawn, words)
+
+
+def _by_sentence(judged: Judgements, drawn: IntArray) -> Features:
+    """Mean and largest cosine with the image's captions, and how well these agree; drawn (images, n)."""
+    units = sentence_encoder()(_texts(judged.base))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     image, caption = judged.pairs.T
     cosines = np.einsum("pd,pnd->pn", units[caption], units[drawn[image]])
     lengths = np.linalg.norm(units[drawn].mean(axis=1), axis=1)
-    features = {"sentence": cosines.mean(axis=1), "max": cosines.max(axis=1), "h": lengths[image]}
+    return {"sentence": cosines.mean(axis=1), "max": cosines.max(axis=1), "h": lengths[image]}
+
+
+def _by_words(judged: Judgements, drawn: IntArray, names: Sequence[str]) -> Features:
+    """Relevances by words, the root of cider, and the number of captions; drawn (images, n)."""
+    captions, image_of = _texts(judged.base), judged.base.image_of
+    image, caption = judged.pairs.T
     references = [[captions[number] for number in row] for row in drawn]
-    for name in ("cider", "tfidf", "rouge-l", "bleu1") if n == _MOST else ("cider",):
+    parts = np.array_split(np.arange(len(image)), max(1, len(image) // _BLOCK))
+    features: Features = {"n": np.full(len(image), float(drawn.shape[1]))}
+    for name in names:
         corpus = Semantics.fit(captions, image_of, name).corpus(captions, None, references=references)
-        parts = np.array_split(np.arange(len(image)), max(1, len(image) // _BLOCK))
         features[name] = np.concatenate([np.diag(corpus.block(image[part], caption[part])) for part in parts])
-    return features | {"√cider": np.sqrt(features["cider"]), "n": np.full(len(image), float(n))}
+    return features | {"√cider": np.sqrt(features["cider"])}
 
 
-def _draw(image_of: IntArray, images: int, n: int, seed: int) -> IntArray:
+def _draw(judged: Judgements, n: int, seed: int) -> IntArray:
+    """(images, n): n captions of each image, at random."""
+    image_of = judged.base.image_of
+    assert image_of is not None
     generator = np.random.default_rng(seed)
-    rows = [generator.permutation(np.flatnonzero(image_of == image))[:n] for image in range(images)]
+    rows = [generator.permutation(np.flatnonzero(image_of == image))[:n] for image in range(judged.base.n_images)]
     return np.array(rows)
 
 

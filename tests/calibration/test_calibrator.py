@@ -32,36 +32,24 @@ def test_what_was_saved_says_the_same(calibrators: Calibrators, tmp_path: Path, 
     assert again == calibrators
     scores = -np.sort(-rng.normal(size=12) - 3)
     for one, other in ((calibrators["t2i"], again["t2i"]), (calibrators["i2t"], again["i2t"])):
-        np.testing.assert_array_equal(one.probability(scores, 9999), other.probability(scores, 9999))
-        assert one.nothing_matches(scores, 500, 0.3) == other.nothing_matches(scores, 500, 0.3)
+        np.testing.assert_array_equal(one.probability(scores, 9999, 0.3), other.probability(scores, 9999, 0.3))
+        assert one.verdict(scores, 500, 0.3) == other.verdict(scores, 500, 0.3)
 
 
-def test_a_file_of_version_0_1_still_opens() -> None:
-    calibrators = Calibrators.load(GOLDEN / "calibration_0.1.json", "abc")
-    calibrator = calibrators.t2i
-    probabilities = calibrator.probability([-0.1, -0.5, -2.0], 500)
-    np.testing.assert_allclose(probabilities, [0.9990365346076766, 0.06976744186046513, 0.0009014423076923461])
-    assert calibrator.conformal.prediction_set([-0.1, -0.5, -2.0, -9.0], 0.3).tolist() == [0, 1]
-    assert calibrator.conformal.quantile == pytest.approx(0.43291649550367595)
-    assert calibrator.abstention.recall == pytest.approx(0.8555555555555555)
-    assert calibrator.ambiguity is not None and calibrator.ambiguity(0.2) == "ordinary"
-    assert calibrators.images == ("0123456789ab",)
+def test_an_old_file_is_refused_with_the_command_that_renews_it() -> None:
+    with pytest.raises(InputError, match="version 2, not 3; run halation calibrate again"):
+        Calibrators.load(GOLDEN / "calibration_0.1.json", "abc")
 
 
-def test_nothing_matches_takes_what_the_caller_has(calibrators: Calibrators) -> None:
+def test_a_verdict_takes_what_the_caller_has(calibrators: Calibrators) -> None:
     calibrator = calibrators.t2i
     assert calibrator.top == calibrator.depth == 24 and calibrator.abstention.depth == 10
     good, bad = np.linspace(-0.05, -3, 10), np.linspace(-60, -70, 10)
-    assert not calibrator.nothing_matches(good, 150, 0.6)
-    assert calibrator.nothing_matches(bad, 150, 0.6)
-    assert (
-        calibrator.nothing_matches(bad, 150)
-        and calibrator.nothing_matches(-60.0, 150)
-        and calibrator.nothing_matches(-60.0)
-    )
-    assert not calibrator.nothing_matches(-0.05, 150)
-    assert not calibrator.nothing_matches(good[:3], 3, 0.6)
-    assert calibrator.nothing_matches([], 150) and calibrator.nothing_matches([], 0)
+    assert calibrator.verdict(good, 150, 0.6) == calibrator.verdict(-0.05, 150) == "matches"
+    for scores in (bad, -60.0):
+        assert calibrator.verdict(scores, 150, 0.6) == calibrator.verdict(scores, 150) == "nothing"
+    assert calibrator.verdict(-60.0) == calibrator.verdict([], 150) == calibrator.verdict([], 0) == "nothing"
+    assert calibrator.verdict(good[:3], 3, 0.6) == "matches"
 
 
 def test_the_first_few_hold_a_match_as_often_as_promised(fitted: CalibratorFit) -> None:
@@ -96,16 +84,17 @@ def test_the_first_few_hold_a_match_as_often_as_promised(fitted: CalibratorFit) 
     assert flat.match_within(scores[order], 151, sigma) is not None
 
 
-def test_a_calibrator_knows_whether_it_can_abstain(calibrators: Calibrators) -> None:
+def test_a_calibrator_knows_whether_it_can_say_nothing(calibrators: Calibrators) -> None:
     calibrator = calibrators.t2i
-    assert calibrator.can_abstain() and calibrator.can_abstain(3) and calibrator.can_abstain(10, 0.3)
-    blunt = replace(calibrator, abstention=replace(calibrator.abstention, threshold=None))
-    assert not blunt.can_abstain() and not blunt.can_abstain(10, 0.3) and blunt.can_abstain(3)  # by the best alone
-    assert not blunt.nothing_matches(np.linspace(-60, -70, 10), 150, 0.6)
+    assert calibrator.can_say_nothing() and calibrator.can_say_nothing(3) and calibrator.can_say_nothing(10, 0.3)
+    blunt = replace(calibrator, abstention=replace(calibrator.abstention, nothing_below=None))
+    assert not blunt.can_say_nothing() and not blunt.can_say_nothing(10, 0.3)
+    assert blunt.can_say_nothing(3)  # by the best alone
+    assert blunt.verdict(np.linspace(-60, -70, 10), 150, 0.6) == "unsure"
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda d: {**d, "version": 7}, "version 7"),
         (lambda d: [d], "version None"),
@@ -115,11 +104,13 @@ def test_a_calibrator_knows_whether_it_can_abstain(calibrators: Calibrators) -> 
         (lambda d: {**d, "fingerprint": "other"}, "another model"),
     ],
 )
-def test_a_file_of_another_kind_is_refused(calibrators: Calibrators, tmp_path: Path, change: object, said: str) -> None:
+def test_a_file_of_another_kind_is_refused(
+    calibrators: Calibrators, tmp_path: Path, change: object, message: str
+) -> None:
     path = tmp_path / "calibration.json"
     calibrators.save(path)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))  # type: ignore[operator]
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Calibrators.load(path, "abc")
 
 
@@ -139,9 +130,9 @@ def test_too_few_images_are_refused(rng: np.random.Generator) -> None:
 def test_a_query_without_a_match_is_refused(rng: np.random.Generator) -> None:
     judged = points(rng, images=30)
     with pytest.raises(InputError, match="every query needs a match"):
-        replace(judged, matches=np.zeros_like(judged.matches))
-    with pytest.raises(InputError, match=r"matches has shape \(90, 29\), which does not fit"):
-        JudgedScores(judged.scores, judged.matches[:, 1:], judged.query_image, judged.item_image)
+        replace(judged, truth=np.zeros_like(judged.truth))
+    with pytest.raises(InputError, match=r"truth has shape \(90, 29\), which does not fit"):
+        JudgedScores(judged.scores, judged.truth[:, 1:], judged.query_image, judged.item_image)
 
 
 def test_the_words_are_those_of_the_quartiles(rng: np.random.Generator) -> None:

@@ -1,11 +1,11 @@
 """From scores to match probabilities, "nothing here matches", sets that hold a match, and words for σ.
 
 Arrays only; nothing here needs a model. Everything is fitted on `JudgedScores`: the scores of queries against a
-gallery, and what matches.
+gallery, and how likely each item matches by the judge.
 
     calibrator = fit_calibrator(judged).calibrator
     calibrator.probability(scores, gallery=50_000)      # calibrated, corrected for the gallery's size
-    calibrator.nothing_matches(scores, 50_000)
+    calibrator.verdict(scores, 50_000)                  # "matches", "unsure" or "nothing"
     calibrator.conformal.prediction_set(scores)         # holds a match with probability 0.9
     calibrator.ambiguity(sigma)                         # "specific", "ordinary", "broad"
 """
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from halation._lazy import lazy
 
 if TYPE_CHECKING:
-    from halation.calibration._abstention import Abstention
+    from halation.calibration._abstention import Abstention, Verdict
     from halation.calibration._ambiguity import Ambiguity
     from halation.calibration._calibrator import Calibrator, Calibrators
     from halation.calibration._conformal import Conformal, Nonconformity
     from halation.calibration._fit import CalibratorFit, fit_calibrator, probability_maps
     from halation.calibration._fit_abstention import AbstentionTrials, choose_abstention, fit_abstention
-    from halation.calibration._judged_scores import JudgedScores
+    from halation.calibration._judged_scores import PAGE, JudgedScores
     from halation.calibration._logistic import fit_logistic
     from halation.calibration._maps import Isotonic, Platt
     from halation.calibration._probability_map import ProbabilityMap
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PAGE",
     "Abstention",
     "AbstentionTrials",
     "Ambiguity",
@@ -54,6 +55,7 @@ __all__ = [
     "Platt",
     "ProbabilityMap",
     "Reliability",
+    "Verdict",
     "auroc",
     "brier",
     "brier_skill",
@@ -72,6 +74,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "PAGE": "halation.calibration._judged_scores",
             "Abstention": "halation.calibration._abstention",
             "AbstentionTrials": "halation.calibration._fit_abstention",
             "Ambiguity": "halation.calibration._ambiguity",
@@ -86,6 +89,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "Platt": "halation.calibration._maps",
             "ProbabilityMap": "halation.calibration._probability_map",
             "Reliability": "halation.calibration._quality",
+            "Verdict": "halation.calibration._abstention",
             "auroc": "halation.calibration._quality",
             "brier": "halation.calibration._quality",
             "brier_skill": "halation.calibration._quality",

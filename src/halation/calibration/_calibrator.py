@@ -13,7 +13,7 @@ import numpy as np
 from halation._arrays import Array, FloatArray, to_numpy
 from halation._errors import InputError, one_of
 from halation._files import read_json, write_text
-from halation.calibration._abstention import Abstention
+from halation.calibration._abstention import Abstention, Verdict
 from halation.calibration._ambiguity import Ambiguity
 from halation.calibration._conformal import Conformal
 from halation.calibration._probability_map import ProbabilityMap
@@ -21,7 +21,7 @@ from halation.data import Direction
 
 __all__ = ["Calibrator", "Calibrators", "MapQuality"]
 
-_VERSION = 2  # 1 had probabilities on the condition that something matches
+_VERSION = 3  # 2 was fitted to annotations alone and had two answers
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Calibrator:
     """One direction: text asks for images ("t2i"), or images ask for text ("i2t").
 
     probability_map      scores → match probabilities
-    abstention           does anything match at all? from the query's `depth` best scores
+    abstention           does anything match at all? From the query's `depth` best scores
     abstention_by_best   the same from the best score alone, for callers that have no more
     conformal            the set that holds a match with probability 1 − α
     ambiguity            words for σ; None where the model has no σ
@@ -66,28 +66,30 @@ class Calibrator:
         """The rank up to which probabilities were fitted; hits below it have none."""
         return self.probability_map.top
 
-    def probability(self, scores: Array, gallery: int | None = None) -> FloatArray:
-        """Match probabilities of candidates, (k,) of one query or (q, k) of several; the query's best is among them."""
-        return self.probability_map(scores, gallery)
+    def probability(
+        self, scores: Array, gallery: int | None = None, uncertainty: Array | float | None = None
+    ) -> FloatArray:
+        """Match probabilities of candidates, (k,) of one query or (q, k) of several; the ten best are among them."""
+        sigma = uncertainty if "sigma" in self.probability_map.context else None
+        return self.probability_map(scores, gallery, uncertainty=sigma)
 
-    def nothing_matches(
-        self, scores: Array | float, gallery: int | None = None, uncertainty: float | None = None
-    ) -> bool:
-        """Whether nothing in the gallery matches, from a query's best scores, best first (the best alone will do).
+    def verdict(self, scores: Array | float, gallery: int | None = None, uncertainty: float | None = None) -> Verdict:
+        """Whether something in the gallery matches, from a query's best scores, best first (the best alone will do).
 
-        False where the model cannot tell with the requested precision; True for an empty gallery.
+        "matches" and "nothing" are right with the requested precision, the rest is "unsure". An empty gallery has
+        nothing.
         """
         best = np.atleast_1d(to_numpy(scores).astype(np.float64))
         size = self.probability_map.gallery if gallery is None else gallery
         if size == 0 or not len(best):
-            return True
+            return "nothing"
         abstention = self._abstention(len(best), uncertainty)
-        return abstention.nothing_matches(best[: abstention.depth], size, uncertainty)
+        return abstention.verdict(best[: abstention.depth], size, uncertainty)
 
-    def can_abstain(self, given: int | None = None, uncertainty: float | None = None) -> bool:
-        """Whether `nothing_matches` can be True for `given` best scores (None: as many as it uses)."""
+    def can_say_nothing(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+        """Whether `verdict` can be "nothing" for `given` best scores (None: as many as it uses)."""
         abstention = self.abstention if given is None else self._abstention(given, uncertainty)
-        return abstention.threshold is not None
+        return abstention.nothing_below is not None
 
     def _abstention(self, given: int, uncertainty: float | None) -> Abstention:
         enough = given >= self.abstention.depth  # a smaller gallery is judged by the best score alone
@@ -158,7 +160,8 @@ class Calibrators:
 
     fingerprint   of the run it was fitted on; another model needs another
     data, notes   the data it was fitted on, and what a reader of the numbers must know
-    images        a digest of every image it was fitted on, to warn when it is measured there; empty in old files
+    judge         who says what matches: "people" (or another level of it), "annotations" or "exact"
+    images        a digest of every image it was fitted on, to warn when it is measured there
     """
 
     t2i: Calibrator
@@ -167,6 +170,7 @@ class Calibrators:
     data: str = ""
     notes: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    judge: str = "annotations"
 
     def __getitem__(self, direction: Direction) -> Calibrator:
         return self.t2i if one_of(direction, ("t2i", "i2t"), "direction") == "t2i" else self.i2t
@@ -179,6 +183,7 @@ class Calibrators:
             "data": self.data,
             "notes": list(self.notes),
             "images": " ".join(self.images),
+            "judge": self.judge,
             "t2i": self.t2i.to_json(),
             "i2t": self.i2t.to_json(),
         }
@@ -200,7 +205,8 @@ class Calibrators:
                 str(document["fingerprint"]),
                 str(document["data"]),
                 tuple(map(str, document["notes"])),
-                tuple(str(document.get("images", "")).split()),
+                tuple(str(document["images"]).split()),
+                str(document["judge"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

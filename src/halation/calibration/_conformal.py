@@ -138,11 +138,11 @@ class Conformal:
         """A document for `json.dump`; an infinite quantile is null."""
         shape = self.nonconformity
         return {
-            "shape": {
-                "lean": shape.best_weight, "slope": shape.slope, "centre": shape.centre, "scale": shape.scale,
+            "nonconformity": {
+                "best_weight": shape.best_weight, "slope": shape.slope, "centre": shape.centre, "scale": shape.scale,
             },
             "alpha": self.alpha,
-            "reach": self.quantile if np.isfinite(self.quantile) else None,
+            "quantile": self.quantile if np.isfinite(self.quantile) else None,
             "images": self.images,
             "gallery": self.gallery,
         }  # fmt: skip
@@ -150,9 +150,9 @@ class Conformal:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Conformal:
         """The sets that `to_json` wrote."""
-        shape = document["shape"]
-        nonconformity = Nonconformity(*(float(shape[name]) for name in ("lean", "slope", "centre", "scale")))
-        quantile = float("inf") if document["reach"] is None else float(document["reach"])
+        shape = document["nonconformity"]
+        nonconformity = Nonconformity(*(float(shape[name]) for name in ("best_weight", "slope", "centre", "scale")))
+        quantile = float("inf") if document["quantile"] is None else float(document["quantile"])
         return cls(nonconformity, float(document["alpha"]), quantile, int(document["images"]), int(document["gallery"]))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from halation._arrays import BoolArray, FloatArray
+from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation.calibration._ambiguity import Ambiguity
 from halation.calibration._calibrator import Calibrator, MapQuality
@@ -19,13 +19,15 @@ from halation.calibration._quality import brier, brier_skill, ece
 
 __all__ = ["CalibratorFit", "MapChoice", "choose_map", "fit_calibrator", "probability_maps"]
 
-_KINDS: dict[str, tuple[Kind, bool]] = {  # the simplest first
-    "Platt": ("platt", False),
-    "isotonic": ("isotonic", False),
-    "Platt, relative to the best": ("platt", True),
-    "isotonic, relative to the best": ("isotonic", True),
+_KINDS: dict[str, tuple[Kind, tuple[str, ...]]] = {  # the simplest first
+    "score": ("platt", ()),
+    "score, isotonic": ("isotonic", ()),
+    "score and σ": ("platt", ("sigma",)),
+    "score, best and mean": ("platt", ("best", "mean")),
+    "score, best and mean, isotonic": ("isotonic", ("best", "mean")),
+    "score, best, mean and σ": ("platt", ("best", "mean", "sigma")),
 }
-_WORTH = 0.001  # skill that a less simple map must gain
+_WORTH = 0.002  # skill that a less simple map must gain
 _DEPTH = 10  # the number of best scores that abstention uses
 _FEWEST_IMAGES = 20
 
@@ -34,7 +36,7 @@ _FEWEST_IMAGES = 20
 class MapChoice:
     """The probability map, fitted on everything, and the held-out figures it was chosen by.
 
-    predicted, observed   held-out probabilities by name, and whether those candidates matched
+    predicted, observed   held-out probabilities by name, and how likely those candidates match by the judge
     """
 
     probability_map: ProbabilityMap
@@ -42,7 +44,7 @@ class MapChoice:
     reason: str
     qualities: tuple[MapQuality, ...]
     predicted: dict[str, FloatArray]
-    observed: BoolArray
+    observed: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ def fit_calibrator(
     """Probabilities, abstention, conformal sets and words for σ, from queries that the model was not trained on.
 
     top         the number of candidates per query that are calibrated; abstention uses the ten best
-    precision   of "something matches"
+    precision   of "something matches" and of "nothing matches"; in between the answer is "not sure"
     alpha       conformal sets hold a match with probability 1 − alpha; their nonconformity is fitted on one half of the
                 images, their quantile on the other
     before      what you would call a probability without calibration, as a function of scores (q, n); measured beside
@@ -80,7 +82,7 @@ def fit_calibrator(
     conformal = Conformal.fit(judged.queries_of(second), nonconformity, alpha)
     ambiguity = None
     if judged.uncertainty is not None:
-        ambiguity = Ambiguity.fit(judged.uncertainty, np.asarray(judged.matching_or_plausible.sum(axis=1)))
+        ambiguity = Ambiguity.fit(judged.uncertainty, np.asarray(judged.truth.sum(axis=1)))
     calibrator = Calibrator(
         choice.probability_map, abstention, by_best, conformal, ambiguity, choice.name, choice.qualities, aurocs
     )
@@ -88,45 +90,51 @@ def fit_calibrator(
 
 
 def probability_maps(judged: JudgedScores, *, top: int = PAGE, seed: int = 0) -> dict[str, ProbabilityMap]:
-    """Every kind of probability map by its name, the simplest first, fitted on these scores."""
+    """Every kind of probability map by its name, the simplest first, fitted on these scores.
+
+    Whether a person accepts a picture does not depend on what else is in the gallery: where the judge is graded, no map
+    looks at the query's other scores.
+    """
     return {
-        name: ProbabilityMap.fit(judged, kind, relative=relative, top=top, seed=seed)
-        for name, (kind, relative) in _KINDS.items()
+        name: ProbabilityMap.fit(judged, kind, context=context, top=top, seed=seed)
+        for name, (kind, context) in _KINDS.items()
+        if ("sigma" not in context or judged.has_sigma) and not (judged.is_graded and "best" in context)
     }
 
 
 def choose_map(
     judged: JudgedScores,
     *,
-    top: int = 10,
+    top: int = PAGE,
     before: Callable[[FloatArray], FloatArray] | None = None,
     seed: int = 0,
 ) -> MapChoice:
     """The kind of probability map with the best Brier score on held-out images, fitted on all images.
 
-    Two halves by image, each measured by the maps of the other, each with its own images as the gallery, as it is and
-    with what matches taken out. A less simple map has to gain at least 0.001 of skill.
+    Two halves by image, each measured by the maps of the other, each with its own images as the gallery. A less simple
+    map has to gain at least 0.002 of skill.
     """
     predicted: dict[str, list[FloatArray]] = {}
     observed = []
     first, second = judged.halves(seed)
     for fit_on, measure_on in ((first, second), (second, first)):
         measured = judged.of_images(measure_on)
-        scores, matches = measured.mixed(top)
+        scores, truth = measured.candidates(top)
         present = np.isfinite(scores)
         if before is not None:
-            predicted.setdefault("before", []).append(measured.mixed_values(before, top)[present])
+            predicted.setdefault("before", []).append(measured.candidate_values(before, top)[present])
         for name, probability_map in probability_maps(judged.of_images(fit_on), top=top, seed=seed).items():
-            predicted.setdefault(name, []).append(probability_map(scores, measured.gallery)[present])
-        observed.append(matches[present])
+            values = probability_map(scores, measured.gallery, uncertainty=measured.candidate_uncertainty)
+            predicted.setdefault(name, []).append(values[present])
+        observed.append(truth[present])
     labels = np.concatenate(observed)
     together = {name: np.concatenate(parts) for name, parts in predicted.items()}
     qualities = tuple(
         MapQuality(name, ece(p, labels), brier(p, labels), brier_skill(p, labels)) for name, p in together.items()
     )
     name, reason = _best([row for row in qualities if row.name != "before"])
-    kind, relative = _KINDS[name]
-    final = ProbabilityMap.fit(judged, kind, relative=relative, top=top, seed=seed)
+    kind, context = _KINDS[name]
+    final = ProbabilityMap.fit(judged, kind, context=context, top=top, seed=seed)
     return MapChoice(final, name, reason, qualities, together, labels)
 
 

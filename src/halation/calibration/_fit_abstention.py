@@ -10,7 +10,7 @@ import numpy as np
 from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError
 from halation.calibration._abstention import STATISTICS, Abstention
-from halation.calibration._judged_scores import JudgedScores, best_first
+from halation.calibration._judged_scores import FAR, POSSIBLE, JudgedScores, best_first
 from halation.calibration._quality import auroc
 
 __all__ = ["AbstentionTrials", "choose_abstention", "fit_abstention"]
@@ -20,12 +20,13 @@ _WORTH = 0.005  # AUROC that a less simple statistic must gain
 
 @dataclass(frozen=True, eq=False)
 class AbstentionTrials:
-    """The same queries three times: in the gallery as it is, with a single match in it, and with none.
+    """The same queries four times: in the gallery as it is, with a single match in it, and twice with none.
 
-    The last counts twice, so that half of the trials have a match. The single match is there because a query with many
-    matches is told from one with none by how many items score well: an abstention that learnt from these alone would
-    call a gallery with one perfect answer empty. The weights are learnt from all three kinds, the threshold from the
-    galleries as they are against those with no match.
+    Without a match, once everything that may match is taken out, and once everything that comes near: people search for
+    what is almost there, and for what is not there at all. The single match is there because a query with many matches
+    is distinguished from one with none by how many items score well: an abstention that learnt from these alone would call a
+    gallery with one perfect answer empty. The weights are learnt from all four, the thresholds from galleries as they
+    are against those without a match.
     """
 
     scores: FloatArray  # (t, depth) best first; −inf where the gallery has no more
@@ -33,40 +34,32 @@ class AbstentionTrials:
     uncertainty: FloatArray | None  # (t,)
     query: IntArray  # (t,) row of the judged scores
     has_match: BoolArray  # (t,)
-    single: BoolArray  # (t,) one match, and nothing else that matches or may match
+    single: BoolArray  # (t,) one match, and nothing else that comes near
 
     @classmethod
     def of(cls, judged: JudgedScores, depth: int = 10, seed: int = 0) -> AbstentionTrials:
         """Trials of these queries, with the `depth` best scores of each; `seed` draws the single matches."""
-        out = judged.matching_or_plausible
-        rows = np.flatnonzero((~out).sum(axis=1) >= min(depth, judged.gallery // 2))
+        left = (judged.truth < FAR).sum(axis=1)
+        rows = np.flatnonzero(left >= min(depth, judged.gallery // 2))
         if not len(rows):
-            raise InputError(
-                "without what matches or may match there is nothing left to search; is every item marked as plausible?"
-            )
+            raise InputError("without what matches there is nothing left to search; does every item match every query?")
         query, item = np.nonzero(judged.matches[rows])
         first = np.searchsorted(query, np.arange(len(rows)))
         count = np.diff(np.append(first, len(query)))
         one = item[first + (np.random.default_rng(seed).random(len(rows)) * count).astype(np.int64)]
-        full = judged.scores[rows]
-        none = full.copy()
-        none[out[rows]] = -np.inf
-        single = none.copy()
+        full, almost, far = judged.scores[rows], judged.without(POSSIBLE)[rows], judged.without(FAR)[rows]
+        single = far.copy()
         single[np.arange(len(rows)), one] = full[np.arange(len(rows)), one]
-        best = [np.take_along_axis(scores, best_first(scores, depth), axis=1) for scores in (full, single, none)]
-        kind = np.repeat([0, 1, 2, 2], len(rows))
+        best = [np.take_along_axis(part, best_first(part, depth), axis=1) for part in (full, single, almost, far)]
         sigma = None if judged.uncertainty is None else np.tile(judged.uncertainty[rows], 4)
-        sizes = np.full(len(kind), judged.gallery, dtype=np.float64)
-        scores = np.concatenate([*best, best[2]]).astype(np.float64)
-        return cls(scores, sizes, sigma, np.tile(rows, 4), kind < 2, kind == 1)
+        sizes = np.full(4 * len(rows), judged.gallery, dtype=np.float64)
+        has_match = np.repeat([True, True, False, False], len(rows))
+        single_match = np.repeat([False, True, False, False], len(rows))
+        return cls(np.concatenate(best).astype(np.float64), sizes, sigma, np.tile(rows, 4), has_match, single_match)
 
     def auroc(self, abstention: Abstention) -> float:
         """How well the evidence separates trials with a match from those without: the area under the ROC curve."""
         return auroc(abstention.evidence(self.scores, self.gallery, self.uncertainty), self.has_match)
-
-    def against_none(self, *, single: bool) -> IntArray:
-        """The trials of one kind with a match (a single one, or the gallery as it is), and as many without."""
-        return np.flatnonzero((self.single == single) | ~self.has_match)[: 2 * int(self.single.sum())]
 
 
 def choose_abstention(
@@ -76,7 +69,7 @@ def choose_abstention(
 
     A less simple statistic has to gain 0.005.
     """
-    names = [name for name in STATISTICS if "σ" not in name or _has_sigma(judged)]
+    names = [name for name in STATISTICS if "σ" not in name or judged.has_sigma]
     halves = judged.halves(seed)
     aurocs: dict[str, float] = {}
     for name in names:
@@ -100,15 +93,11 @@ def fit_abstention(
     return _fit([AbstentionTrials.of(part, depth) for part in parts], statistic, precision)
 
 
-def _has_sigma(judged: JudgedScores) -> bool:
-    return judged.uncertainty is not None and bool((judged.uncertainty > 0).all())
-
-
 def _fit(parts: Sequence[AbstentionTrials], statistic: str, precision: float) -> Abstention:
-    """Fitted on all parts; the first is the whole gallery, and sets the threshold."""
+    """Fitted on all parts; the first is the whole gallery, and sets the thresholds."""
+    sets_thresholds = np.zeros(sum(len(part.scores) for part in parts), dtype=np.bool_)
+    sets_thresholds[: len(parts[0].scores)] = ~parts[0].single
     sigmas = [part.uncertainty for part in parts if part.uncertainty is not None]
-    sets_threshold = np.zeros(sum(len(part.scores) for part in parts), dtype=np.bool_)
-    sets_threshold[parts[0].against_none(single=False)] = True
     return Abstention.fit(
         np.concatenate([part.scores for part in parts]),
         np.concatenate([part.has_match for part in parts]),
@@ -116,5 +105,5 @@ def _fit(parts: Sequence[AbstentionTrials], statistic: str, precision: float) ->
         gallery=np.concatenate([part.gallery for part in parts]),
         uncertainty=np.concatenate(sigmas) if sigmas else None,
         statistic=statistic,
-        threshold_from=sets_threshold,
+        threshold_from=sets_thresholds,
     )

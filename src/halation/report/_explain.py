@@ -30,6 +30,7 @@ from halation.report._influence import (
 )
 from halation.report._score_parts import score_facts, score_parts, similarity_name
 from halation.search import Search, UnknownItem, read_calibrators, read_query
+from halation.similarity import Gaussian
 from halation.training import read_recipe
 
 __all__ = ["Explainer", "explain", "explain_hit"]
@@ -37,7 +38,7 @@ __all__ = ["Explainer", "explain", "explain_hit"]
 _CELLS = 7  # parts per row and column of a picture, if the model has no cells
 _TOLERANCE = 0.01  # of the difference between the score now and the score by the index
 _NOT_CALIBRATED = "the run is not calibrated; halation calibrate does that"
-_RELATIVE = "it depends on the query's best hit, which a pair alone does not have; give an index"
+_RELATIVE = "it depends on the query's best hits, which a pair alone does not have; give an index"
 _UNKNOWN_WORDS = "the model knows none of these words"
 
 
@@ -185,7 +186,7 @@ class Explainer:
 
         if not query.understood:
             probability = MatchProbability(None, _UNKNOWN_WORDS)
-        probability = probability or self._probability(score, query.text)
+        probability = probability or self._probability(score, query.text, encoded_text)
         return Explanation(
             name=name,
             text=query.text,
@@ -245,22 +246,24 @@ class Explainer:
         unknown = set(self.model.texts.unknown_words(" ".join(words.words)))
         return tuple(not unknown.intersection(self.model.texts.words(word) or ()) for word in words.words)
 
-    def _probability(self, score: float, text: str) -> MatchProbability:
-        """The probability that a search would show. A pair alone has none if it is relative to the query's best hit."""
+    def _probability(self, score: float, text: str, encoded_text: Encoded) -> MatchProbability:
+        """The probability that a search would show. A pair alone has none if it depends on the query's best hits."""
         calibrators, notes = read_calibrators(self.model.folder)
         if calibrators is None:
             return MatchProbability(None, notes[0] if notes else _NOT_CALIBRATED)
         calibrator, search = calibrators.t2i, self.search
         if search is not None:
-            gallery, best = len(search.indexes["images"]), search.text(text, 1, "images").hits
-            top = max([score, *(hit.score for hit in best)])
-            probability = calibrator.probability([top, score], gallery)[1]
+            gallery, best = len(search.indexes["images"]), search.text(text, calibrator.depth, "images")
+            scores = [*(hit.score for hit in best.hits), score]
+            probability = calibrator.probability(scores, gallery, best.uncertainty)[-1]
             return MatchProbability(float(probability), f"as a hit among {gallery:,} pictures")
-        if calibrator.probability_map.best_weight > 0:
+        if calibrator.probability_map.context.keys() & {"best", "mean"}:
             return MatchProbability(None, _RELATIVE)
-        return MatchProbability(
-            float(calibrator.probability([score])[0]), f"as a hit among {calibrator.probability_map.gallery:,} pictures"
-        )
+        sigma = None
+        if isinstance(encoded_text, Gaussian) and not encoded_text.is_point:
+            sigma = float(encoded_text.uncertainty()[0])
+        probability = float(calibrator.probability([score], uncertainty=sigma)[0])
+        return MatchProbability(probability, f"as a hit among {calibrator.probability_map.gallery:,} pictures")
 
     def _view(self, picture: Image.Image, looked: bool) -> tuple[float, float, float, float]:
         width, height = map(float, picture.size)

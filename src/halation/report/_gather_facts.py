@@ -13,8 +13,9 @@ from halation._arrays import FloatArray
 from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.data import Dataset, Direction
+from halation.encoders import Encoded
 from halation.evaluation import DIRECTIONS, compare
-from halation.report._facts import Bars, Facts, Gallery, Items, Line, Missing
+from halation.report._facts import Bars, Facts, Gallery, Items, Line, Missing, ReliabilityFacts
 from halation.report._figure_data import (
     Blocks,
     beyond_written,
@@ -97,7 +98,7 @@ def _facts(runs: list[MeasuredRun], queries: int, seed: int, progress: Progress)
         recall={direction: _recall(runs, direction) for direction in DIRECTIONS},
         precision=precision,
         precision_note=precision_note,
-        reliability=reliabilities(ours.model, dataset, ours.scores, seed=seed, progress=progress),
+        reliability=_reliabilities(ours, seed, progress),
         recall_by_sigma=_recall_by_sigma(runs) if ours.sigma else _NO_SIGMA,
         sigma_histograms=sigma_histograms(ours.sigma) if ours.sigma else _NO_SIGMA,
         asp_histograms={direction: asp_histograms(ours.report.per_query[direction]) for direction in DIRECTIONS},
@@ -110,6 +111,11 @@ def _facts(runs: list[MeasuredRun], queries: int, seed: int, progress: Progress)
         map=ours.map(seed=seed, progress=progress),
         notes=tuple(ours.report.notes()),
     )
+
+
+def _reliabilities(ours: MeasuredRun, seed: int, progress: Progress) -> dict[Direction, ReliabilityFacts | Missing]:
+    queries: dict[Direction, Encoded] = {"i2t": ours.images, "t2i": ours.captions}
+    return reliabilities(ours.model, ours.dataset, ours.scores, queries, seed=seed, progress=progress)
 
 
 def _titles(folders: list[Folder]) -> list[str]:

@@ -8,10 +8,12 @@ from halation._web import Child, Markup, tag
 from halation.data import Direction
 from halation.report._facts import Facts, Line, Missing, ReliabilityFacts, Training
 from halation.report._page_head import DIRECTION_NAMES
+from halation.report._reliability import AGAINST_ANNOTATIONS, CALIBRATED, UNCALIBRATED
 from halation.report._svg import Axes, bars, histograms, lines
 
 __all__ = ["asp_figures", "curves", "missing_note", "probabilities"]
 
+_COLOURS = {CALIBRATED: 0, UNCALIBRATED: 1, AGAINST_ANNOTATIONS: 2}
 _FIFTHS = ("lowest σ", "2", "3", "4", "highest σ")
 
 
@@ -128,11 +130,9 @@ def _reliability(direction: Direction, measured: ReliabilityFacts | Missing) -> 
         return missing_note(f"{name}: ", measured)
     series = []
     for line in measured.lines:
-        calibrated = line.name == "calibrated"
-        remark = " (fitted on these images)" if measured.fitted_here and calibrated else ""
-        series.append(
-            Line(f"{line.name}{remark}, ECE {line.ece:.3f}", line.predicted, line.observed, 0 if calibrated else 1)
-        )
+        remark = " (fitted on these images)" if measured.fitted_here and line.name != UNCALIBRATED else ""
+        name_and_error = f"{line.name}{remark}, ECE {line.ece:.3f}"
+        series.append(Line(name_and_error, line.predicted, line.observed, _COLOURS[line.name]))
     high = max(max(max(line.x), max(line.y)) for line in series)
     axes = Axes(
         f"Reliability, {name}",

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from halation.search._calibrate import Calibrated, calibrate_run, calibration_split, image_digests
     from halation.search._embed import embed
     from halation.search._embeddings import EmbeddedSide, Embeddings
-    from halation.search._judge import NEAR_RELEVANCE, judge, judge_scores, near_matches, uncalibrated_probability
+    from halation.search._judge import (
+        JUDGES,
+        choose_judge,
+        judge_run,
+        judge_scores,
+        judged_truth,
+        uncalibrated_probability,
+    )
     from halation.search._make_index import make_index
     from halation.search._open_search import open_search
     from halation.search._query import read_query
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from halation.search._verdict import read_calibrators
 
 __all__ = [
-    "NEAR_RELEVANCE",
+    "JUDGES",
     "Answer",
     "Calibrated",
     "EmbeddedSide",
@@ -39,12 +46,13 @@ __all__ = [
     "UnknownItem",
     "calibrate_run",
     "calibration_split",
+    "choose_judge",
     "embed",
     "image_digests",
-    "judge",
+    "judge_run",
     "judge_scores",
+    "judged_truth",
     "make_index",
-    "near_matches",
     "open_search",
     "read_calibrators",
     "read_query",
@@ -55,7 +63,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "NEAR_RELEVANCE": "halation.search._judge",
+            "JUDGES": "halation.search._judge",
             "Answer": "halation.search._answers",
             "Calibrated": "halation.search._calibrate",
             "EmbeddedSide": "halation.search._embeddings",
@@ -69,10 +77,11 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             "calibration_split": "halation.search._calibrate",
             "embed": "halation.search._embed",
             "image_digests": "halation.search._calibrate",
-            "judge": "halation.search._judge",
+            "choose_judge": "halation.search._judge",
+            "judge_run": "halation.search._judge",
             "judge_scores": "halation.search._judge",
             "make_index": "halation.search._make_index",
-            "near_matches": "halation.search._judge",
+            "judged_truth": "halation.search._judge",
             "open_search": "halation.search._open_search",
             "read_calibrators": "halation.search._verdict",
             "read_query": "halation.search._query",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from halation._errors import InputError
+from halation.calibration import Verdict
 
 __all__ = ["Answer", "Hit", "Item", "Side", "UnknownItem"]
 
@@ -68,7 +69,9 @@ class Answer:
 
     query            the words, or the picture's name
     side             "images" or "captions": the kind of the hits
-    nothing_matches  True if even the best hit is below the abstention threshold
+    verdict          does anything here match? "matches" and "nothing" are right for nine in ten such queries, unless
+                     calibration asked for another precision; the rest is "unsure". None if the run is not calibrated
+    expected_matches how many of the hits match, on average: the sum of their probabilities; None if they have none
     ambiguity        "specific", "ordinary" or "broad", by the query's uncertainty; None if the run is not calibrated
     uncertainty      geometric mean of σ of the query; None for models without one
     notes            for the reader: words that were cut off, pictures that are gone, …
@@ -81,7 +84,7 @@ class Answer:
 
     query: str
     hits: list[Hit] = field(default_factory=list)
-    nothing_matches: bool = False
+    verdict: Verdict | None = None
     ambiguity: Literal["specific", "ordinary", "broad"] | None = None
     uncertainty: float | None = None
     encode_ms: float = 0.0
@@ -90,6 +93,7 @@ class Answer:
     side: Side = "images"
     within: int | None = None
     coverage: float | None = None
+    expected_matches: float | None = None
 
     @property
     def promise(self) -> str | None:
@@ -98,11 +102,31 @@ class Answer:
         >>> Answer("two dogs", within=7, coverage=0.9).promise
         'if anything here matches, a match is among the first 7 (holds for 90 % of queries)'
         """
-        if self.within is None or self.coverage is None or self.nothing_matches:
+        if self.within is None or self.coverage is None or self.verdict == "nothing":
             return None
         among = "the first" if self.within == 1 else f"among the first {self.within:,}"
         return f"if anything here matches, a match is {among} (holds for {100 * self.coverage:g} % of queries)"
 
+    @property
+    def expectation(self) -> str | None:
+        """The meaning of `expected_matches` in a sentence; None where nothing matches.
+
+        >>> Answer("two dogs", [Hit("a.jpg", 1, 0.9), Hit("b.jpg", 0, 0.3)], expected_matches=1.2).expectation
+        'about 1 of these 2 matches'
+        """
+        if self.expected_matches is None or self.verdict == "nothing":
+            return None
+        judged, expected = sum(hit.probability is not None for hit in self.hits), round(self.expected_matches)
+        if judged == len(self.hits) == 1:
+            return "it probably matches" if expected else "it may not match"
+        is_unsure = self.verdict == "unsure"
+        amount = f"{'perhaps' if is_unsure else 'about'} {expected:,}"
+        if expected == 0:
+            amount = "perhaps none" if is_unsure else "hardly any"
+        these = f"these {judged:,}" if judged == len(self.hits) else f"the first {judged:,}"
+        return f"{amount} of {these} {'matches' if expected == 1 else 'match'}"
+
     def to_dict(self) -> dict[str, Any]:
         """A dictionary that JSON can hold."""
-        return {**asdict(self), "hits": [hit.to_dict() for hit in self.hits], "promise": self.promise}
+        sentences = {"promise": self.promise, "expectation": self.expectation}
+        return {**asdict(self), "hits": [hit.to_dict() for hit in self.hits], **sentences}

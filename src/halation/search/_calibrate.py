@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from halation._errors import InputError, one_of
+from halation._errors import InputError
 from halation._progress import Progress, silent
 from halation.calibration import (
     Ambiguity,
@@ -22,9 +22,10 @@ from halation.calibration import (
 )
 from halation.data import Dataset, Direction
 from halation.encoders import Model, load
-from halation.search._judge import NEAR_RELEVANCE, judge, near_matches, uncalibrated_probability
+from halation.search._judge import choose_judge, judge_run, judged_truth, uncalibrated_probability
 from halation.search._typed import typed_queries
 from halation.search._verdict import CALIBRATION
+from halation.semantics import PEOPLE, people_map, people_notes
 from halation.similarity import Gaussian
 from halation.training import read_recipe
 
@@ -61,8 +62,7 @@ def calibrate_run(
     top: int = 24,
     precision: float = 0.9,
     alpha: float = 0.1,
-    relevance: str = "cider",
-    near: float | None = None,
+    judge: str | None = None,
     seed: int = 0,
     write: bool = True,
     progress: Progress = silent,
@@ -74,26 +74,25 @@ def calibrate_run(
     split       default: the images of the recipe's dev split that early stopping did not look at (`data.dev_images`).
                 If it looked at all of them, all are used and the notes say so
     top         how many candidates of each query are calibrated; hits below that rank get no probability
-    precision   of "something here matches", where half of the queries have a match
+    precision   of "something here matches" and of "nothing here matches", where half of the queries have a match
     alpha       conformal sets hold a match with probability 1 − alpha
-    relevance, near   abstention is fitted on queries whose matches were taken out of the gallery, together with the
-                images of caption relevance ≥ near; only where the annotations give each caption one image
+    judge       who says what matches: "people" (a caption written for another image may match too), a stricter or
+                looser level of it, "annotations" (as they are) or "exact" (a truth that is complete). Default: "exact"
+                where the truth is complete, else "people" where the extra "pretrained" is installed
     """
     model = load(run)
-    threshold = _threshold(relevance, near)
     dataset, notes = calibration_split(model, data, split)
-    near_pairs = near_matches(dataset, relevance, threshold, progress=progress)
-    if near_pairs is not None:
-        notes.append(f"near: {relevance} ≥ {threshold:g} between a caption and an image's captions")
+    judge = choose_judge(dataset, judge)
+    notes += _judge_notes(judge, dataset)
     before, uncalibrated = uncalibrated_probability(read_recipe(model.folder), model.learnt)
-    judged = judge(model, dataset, near_pairs, progress=progress)
+    judged = judge_run(model, dataset, judged_truth(dataset, judge, progress=progress), progress=progress)
     fitted = _fit(judged, progress, top=top, precision=precision, alpha=alpha, before=uncalibrated, seed=seed)
-    if near_pairs is not None and judged["t2i"].uncertainty is not None:
+    if dataset.truth.kind == "captions" and judged["t2i"].uncertainty is not None:
         fitted["t2i"] = _with_typed_queries(fitted["t2i"], model, dataset, seed)
         notes.append("words for σ: by parts of captions as they are typed, and how many images have all their words")
     name = f"{len(dataset):,} images of {dataset.name}"
     both = (fitted["t2i"].calibrator, fitted["i2t"].calibrator)
-    calibrators = Calibrators(*both, model.fingerprint, name, tuple(notes), image_digests(dataset))
+    calibrators = Calibrators(*both, model.fingerprint, name, tuple(notes), image_digests(dataset), judge)
     calibrated = Calibrated(calibrators, fitted, before)
     if write:
         calibrators.save(model.folder / CALIBRATION)
@@ -158,8 +157,13 @@ def calibration_split(
     ]
 
 
-def _threshold(relevance: str, near: float | None) -> float:
-    if near is not None:
-        return near
-    one_of(relevance, NEAR_RELEVANCE, "relevance with a known threshold (give near)")
-    return NEAR_RELEVANCE[relevance]
+def _judge_notes(judge: str, dataset: Dataset) -> list[str]:
+    """What a reader must know about who judged."""
+    if judge in PEOPLE:
+        return [f"a match: {people_map(judge).meaning}, as {judge} predicts it", *people_notes(dataset.captions)]
+    if judge == "annotations" and dataset.truth.kind == "captions":
+        return [
+            "a match: what was annotated. Annotations miss most matches, so these probabilities are too low by "
+            'people\'s judgement; let people be the judge (pip install "halation[pretrained]")'
+        ]
+    return []

@@ -1,4 +1,4 @@
-"""A run's scores of a split with the pairs that match and those that may: calibration is fitted on these."""
+"""A run's scores of a split, and how likely each pair matches by a judge: calibration is fitted on these."""
 
 from __future__ import annotations
 
@@ -8,54 +8,74 @@ from dataclasses import replace
 import numpy as np
 
 from halation._arrays import BoolArray, FloatArray, sigmoid
-from halation._errors import InputError
+from halation._errors import InputError, MissingExtra, one_of
 from halation._progress import Progress, silent
 from halation.calibration import JudgedScores
 from halation.data import Dataset, Direction
 from halation.encoders import Encoded, LearntScalars, Model
-from halation.semantics import Semantics
+from halation.semantics import PEOPLE, MiniLM, Semantics
 from halation.similarity import Gaussian
 from halation.training import Recipe
 
-__all__ = ["NEAR_RELEVANCE", "judge", "judge_scores", "near_matches", "uncalibrated_probability"]
+__all__ = ["JUDGES", "choose_judge", "judge_run", "judge_scores", "judged_truth", "uncalibrated_probability"]
 
-NEAR_RELEVANCE = {"cider": 0.10, "sentence": 0.32}
-"""From this caption relevance on, an image may well match a caption that was written for another image.
-
-Each catches nine in ten of the Flickr8k pairs of this kind that experts rated 3 or more of 4.
-"""
+JUDGES = (*PEOPLE, "annotations", "exact")
+"""Who says what matches: people (the probability that a person accepts the pair), or the truth as it is given."""
 
 _PROBABILISTIC = ("soft_contrastive", "csd", "sigmoid", "infonce")  # losses that define a match probability
 _LEARNT = "at the scale and shift the run learnt"
 _INITIAL = "at the recipe's first scale and shift (the run did not keep what it learnt)"
 
 
-def judge(
-    model: Model, dataset: Dataset, near: BoolArray | None = None, *, progress: Progress = silent
-) -> dict[Direction, JudgedScores]:
-    """The scores of both directions of a split, with the pairs that match.
+def choose_judge(dataset: Dataset, wanted: str | None = None) -> str:
+    """The judge of this data: `wanted`, else "exact" where the truth is complete, else "people" where it is installed.
 
-    near   (n_images, n_captions), from `near_matches`: pairs that may match although nobody annotated them
+    Annotations that give each caption one image miss most of what is true ("captions"); every other truth is complete.
     """
+    if wanted is not None:
+        one_of(wanted, JUDGES, "judge")
+        if wanted in PEOPLE and wanted != "people-words" and not MiniLM.is_installed():
+            raise MissingExtra(f"the judge {wanted}", "pretrained")
+        return wanted
+    if dataset.truth.kind != "captions":
+        return "exact"
+    return "people" if MiniLM.is_installed() else "annotations"
+
+
+def judged_truth(dataset: Dataset, judge: str, *, progress: Progress = silent) -> FloatArray | BoolArray:
+    """(n_images, n_captions): how likely each pair matches by the judge; what is annotated has probability 1."""
+    annotated = dataset.truth.positives("i2t")
+    if judge not in PEOPLE:
+        return annotated
+    semantics = Semantics.fit(dataset.captions, dataset.image_of, judge, progress=progress)
+    truth = semantics.corpus().matrix(progress=progress)
+    truth[annotated] = 1
+    return truth
+
+
+def judge_run(
+    model: Model, dataset: Dataset, truth: FloatArray | BoolArray, *, progress: Progress = silent
+) -> dict[Direction, JudgedScores]:
+    """The scores of both directions of a split; truth (n_images, n_captions), from `judged_truth`."""
     images, captions = model.encode_dataset(dataset, progress=progress)
     scores: FloatArray = model.network.all_scores(images, captions, progress=progress).numpy()
     if not np.isfinite(scores).all():
         raise InputError("gives scores that are not finite; it cannot be calibrated", path=model.folder)
     sides: tuple[tuple[Direction, Encoded], ...] = (("t2i", captions), ("i2t", images))
-    return {direction: judge_scores(direction, scores, dataset, encoded, near) for direction, encoded in sides}
+    return {direction: judge_scores(direction, scores, dataset, truth, encoded) for direction, encoded in sides}
 
 
 def judge_scores(
     direction: Direction,
     scores: FloatArray,
     dataset: Dataset,
+    truth: FloatArray | BoolArray,
     encoded: Encoded | None = None,
-    near: BoolArray | None = None,
     *,
     most: int | None = None,
     seed: int = 0,
 ) -> JudgedScores:
-    """One direction of scores (n_images, n_captions), with the pairs that match; near as in `judge`.
+    """One direction of scores (n_images, n_captions); truth as in `judge_run`.
 
     encoded   the encoded queries, for their σ
     most      at most this many queries, drawn at random by `seed`
@@ -69,28 +89,12 @@ def judge_scores(
     sigma = encoded.uncertainty().numpy() if isinstance(encoded, Gaussian) and not encoded.is_point else None
     return JudgedScores(
         np.ascontiguousarray(scores.T[queries]) if by_text else scores[queries],
-        dataset.truth.positives(direction, queries),
+        np.ascontiguousarray(truth.T[queries]) if by_text else truth[queries],
         (image_of_caption if by_text else images)[queries],
         images if by_text else image_of_caption,
         None if sigma is None else sigma[queries],
-        None if near is None else np.ascontiguousarray(near.T[queries]) if by_text else near[queries],
         direction,
     )
-
-
-def near_matches(
-    dataset: Dataset, relevance: str = "cider", threshold: float | None = None, *, progress: Progress = silent
-) -> BoolArray | None:
-    """The pairs (n_images, n_captions) that may match although nobody annotated them: caption relevance ≥ threshold.
-
-    The default threshold is that of `NEAR_RELEVANCE`. Returns None if the truth is complete: only annotations that
-    give each caption one image ("captions") miss most of the matches.
-    """
-    if dataset.truth.kind != "captions":
-        return None
-    corpus = Semantics.fit(dataset.captions, dataset.image_of, relevance, progress=progress).corpus()
-    threshold = NEAR_RELEVANCE[relevance] if threshold is None else threshold
-    return np.asarray(corpus.matrix(progress=progress) >= threshold)
 
 
 def uncalibrated_probability(recipe: Recipe, learnt: LearntScalars) -> tuple[str, Callable[[FloatArray], FloatArray]]:

@@ -38,6 +38,7 @@ def open_search(
     calibrators, notes = read_calibrators(model.folder, model.fingerprint)
     about = {key: head[key] for key in ("fingerprint", "recipe", "similarity", "source", "sides", "data")}
     about |= {"run": str(model.folder), "calibrated": calibrators is not None, "notes": notes}
+    about["judge"] = None if calibrators is None else calibrators.judge
     about |= {side: len(indexes[side]) if side in indexes else 0 for side in ("images", "captions")}
     return Search(model, indexes, items, tuple(map(Path, head["roots"])), calibrators, about)
 

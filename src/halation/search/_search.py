@@ -172,7 +172,7 @@ class Search:
         calibrator = None if same_side else fitted  # calibration is about images and texts, not about two of a kind
         fetched = max(k, 0 if calibrator is None else calibrator.depth)
         rows, scores = _nearest(index, query.gaussian, fetched, by_score=same_side)
-        verdict = judge_hits(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
+        judged = judge_hits(calibrator, scores, len(index), uncertainty, k, reordered=index.hubness is not None)
         notes = list(query.notes)
         if not rows:
             notes.append("the index is empty")
@@ -180,19 +180,20 @@ class Search:
             notes += self.about.get("notes", ())  # why there are no probabilities
         if calibrator is None and any(later > score for score, later in pairwise(scores[:k])):
             notes.append(_REORDERED)
-        hits, hit_notes = self._hits(side, rows[:k], scores, verdict.probabilities)
+        hits, hit_notes = self._hits(side, rows[:k], scores, judged.probabilities)
         return Answer(
             query.name,
             hits,
-            verdict.nothing_matches or not query.understood,
+            judged.verdict if query.understood else "nothing",
             _ambiguity(fitted, uncertainty),
             uncertainty,
             encode_ms=query.encode_ms,
             search_ms=_ms_since(start),
-            notes=[*notes, *verdict.notes, *hit_notes],
+            notes=[*notes, *judged.notes, *hit_notes],
             side=side,
-            within=verdict.within,
-            coverage=verdict.coverage,
+            within=judged.within,
+            coverage=judged.coverage,
+            expected_matches=judged.expected_matches,
         )
 
     def _hits(

@@ -1,4 +1,4 @@
-"""Calibrate and abstain: from any model's scores to match probabilities, and an honest "nothing here matches".
+"""Calibrate and abstain: from any model's scores to match probabilities, "not sure" and "nothing here matches".
 
     python examples/calibrate_and_abstain.py
 
@@ -7,9 +7,13 @@ The scores are made up, and calibration needs no model. It is fitted on one half
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from halation.calibration import JudgedScores, fit_calibrator
+
+VERDICTS = ("matches", "unsure", "nothing")
 
 
 def judged(images: int, seed: int) -> JudgedScores:
@@ -29,21 +33,22 @@ def main() -> None:
 
     print("match probability of each query's three best, a few queries:")
     for row in range(4):
-        best = np.argsort(-test.scores[row])[:3]
-        probabilities = calibrator.probability(np.sort(test.scores[row])[::-1][:3], gallery=300)
+        best = np.argsort(-test.scores[row])[: calibrator.depth]  # the others of the best tell what the first are worth
+        sigma = float(test.uncertainty[row])
+        probabilities = calibrator.probability(test.scores[row, best], gallery=300, uncertainty=sigma)
         marks = ["*" if test.matches[row, item] else " " for item in best]
-        shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in zip(probabilities, marks, strict=True))
+        shown = "   ".join(f"{100 * p:3.0f} %{mark}" for p, mark in list(zip(probabilities, marks, strict=True))[:3])
         print(f"  {shown}   (* it matches)")
 
-    print('\nhow often "nothing here matches" is the answer:')
-    abstained = {"there": 0, "gone": 0}
+    print("\ndoes anything here match? Each answer, in percent of the queries:")
+    answers = {"the match is there": Counter[str](), "the match is gone": Counter[str]()}
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):
-        for kind, left in (("there", scores), ("gone", np.where(matches, -np.inf, scores))):
+        for counts, left in zip(answers.values(), (scores, np.where(matches, -np.inf, scores)), strict=True):
             best = np.sort(left)[::-1][: calibrator.depth]
-            abstained[kind] += calibrator.nothing_matches(best, 300, uncertainty=float(sigma))
+            counts[calibrator.verdict(best, 300, uncertainty=float(sigma))] += 1
     n = len(test)
-    gone, there = (100 * abstained[kind] / n for kind in ("gone", "there"))
-    print(f"  for {gone:.0f} % of the queries whose match is gone, and for {there:.0f} % of the others")
+    for kind, counts in answers.items():
+        print(f"  {kind}:  " + "   ".join(f"{name} {100 * counts[name] / n:.0f}" for name in VERDICTS))
 
     inside, sizes = 0, []
     for scores, matches, sigma in zip(test.scores, test.matches, test.uncertainty, strict=True):

@@ -70,8 +70,13 @@ def test_a_folder_nobody_described_is_searched_by_words_and_by_a_picture(tmp_pat
 
 def test_probabilities_abstention_and_sets_hold_what_they_promise(tmp_path: Path) -> None:
     output = run("calibrate_and_abstain.py", tmp_path)
-    gone, there = map(int, re.search(r"for (\d+) % .* for (\d+) %", output).groups())  # type: ignore[union-attr]
-    assert gone > 60 > 2 * there
+    there, gone = (
+        {name: int(share) for name, share in re.findall(r"(\w+) (\d+)", line.split(":")[1])}
+        for line in output.splitlines()
+        if line.startswith("  the match is")
+    )
+    assert gone["nothing"] > 60 > 2 * there["nothing"] and there["matches"] > 60 > 2 * gone["matches"]
+    assert there["unsure"] and gone["unsure"]
     inside = int(re.search(r"inside (\d+) %", output)[1])  # type: ignore[index]
     assert 84 <= inside <= 96
 

@@ -6,8 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from halation.calibration import Calibrators, Verdict, fit_calibrator
+from halation.cli._search import _show
+from halation.encoders import RunFolder
+from halation.search import Answer, Hit
+from judged_worlds import points
 from layouts import draw, write_flickr8k
 from runs import halation, write_run
 
@@ -132,10 +138,41 @@ def test_embedding_again_adds_new_pictures_and_the_index_follows(
 
 
 def test_the_ambiguity_of_a_query_is_named_in_english(capsys: pytest.CaptureFixture[str]) -> None:
-    from halation.cli._search import _show
-    from halation.search import Answer
-
-    _show(Answer("a dog", [], False, "ordinary", 0.1, 1.0, 1.0))
-    _show(Answer("a dog", [], False, "broad", 0.1, 1.0, 1.0))
+    _show(Answer("a dog", [], "matches", "ordinary", 0.1, 1.0, 1.0))
+    _show(Answer("a dog", [], "matches", "broad", 0.1, 1.0, 1.0))
     printed = capsys.readouterr().out
     assert "\nan ordinary query; " in printed and "\na broad query; " in printed
+
+
+@pytest.mark.parametrize(
+    ("verdict", "first", "expectation"),
+    [
+        ("matches", "something here matches:", "about 1 of these 2 matches"),
+        ("unsure", "not sure that anything here matches; the nearest:", "perhaps 1 of these 2 matches"),
+        ("nothing", "nothing here matches; the nearest:", None),
+        (None, "  1 ", None),
+    ],
+)
+def test_a_search_prints_its_verdict_and_how_many_matches_to_expect(
+    capsys: pytest.CaptureFixture[str], verdict: Verdict | None, first: str, expectation: str | None
+) -> None:
+    hits = [Hit("a.jpg", 0.9, verdict and 0.7), Hit("b.jpg", 0.1, verdict and 0.4)]
+    _show(Answer("a dog", hits, verdict, expected_matches=verdict and 1.1))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(first) and len([line for line in lines if ".jpg" in line]) == 2
+    assert [line for line in lines if " of these " in line] == ([expectation] if expectation else [])
+
+
+def test_the_answer_as_json_has_the_verdict_and_the_expected_number(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert halation("search", world / "idx", "a red dog", "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["verdict"] is None is plain["expected_matches"]
+    run = Path(shutil.copytree(world / "run", tmp_path / "run"))
+    calibrator = fit_calibrator(points(np.random.default_rng(0), images=40)).calibrator
+    Calibrators(calibrator, calibrator, RunFolder(run).fingerprint()).save(run / "calibration.json")
+    assert halation("search", world / "idx", "a red dog", "-k", 3, "--run", run, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] in ("matches", "unsure", "nothing")
+    assert answer["expected_matches"] == pytest.approx(sum(hit["probability"] for hit in answer["hits"]))

@@ -160,7 +160,12 @@ def test_calibration_and_projection_go_with_the_model(tmp_path: Path) -> None:
     again = Calibrators.load(given / "calibration.json", RunFolder(given).fingerprint())
     assert again.t2i == calibrators.t2i
     assert Projection.load(given / "projection.safetensors").dims == (3, 2)
-    assert "turns scores into match probabilities" in (given / "README.md").read_text(encoding="utf-8")
+    card = (given / "README.md").read_text(encoding="utf-8")
+    assert "calibration.json turns scores into match probabilities: the probability that the pair matches." in card
+    assert f"It was fitted on {calibrators.data}" in card
+    dataclasses.replace(calibrators, judge="people").save(run / "calibration.json")
+    card = (export_run(run, tmp_path / "people") / "README.md").read_text(encoding="utf-8")
+    assert "the probability that a person would accept the pair" in card
 
 
 def test_names_on_a_hub_are_not_fetched(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from halation._errors import HalationError, InputError
 from halation.search import Answer
 from halation.serve._schemas import answer_schema
-from serving import Client, WordSearch, png
+from serving import Client, WordSearch, png, scenes
 
 
 def test_how_many_hold_a_match_goes_over_the_wire() -> None:
@@ -30,13 +30,33 @@ def test_words_find_what_the_search_finds(client: Client, search: WordSearch) ->
     assert [hit["id"] for hit in reply["hits"]] == [hit.id for hit in answer.hits]
     assert [hit["probability"] for hit in reply["hits"]] == [hit.probability for hit in answer.hits]
     assert [hit["captions"] for hit in reply["hits"]] == [hit.captions for hit in answer.hits]
-    assert (reply["nothing_matches"], reply["ambiguity"], reply["side"]) == (False, answer.ambiguity, "images")
+    assert (reply["verdict"], reply["ambiguity"], reply["side"]) == ("matches", answer.ambiguity, "images")
+    assert (
+        reply["expected_matches"]
+        == answer.expected_matches
+        == pytest.approx(sum(hit["probability"] for hit in reply["hits"]))
+    )
+    assert reply["expectation"] == answer.expectation
     assert reply["encode_ms"] > 0 and reply["search_ms"] > 0
 
 
 def test_words_true_of_nothing_are_said_to_match_nothing(client: Client) -> None:
     reply = client().post("/search", json={"text": "elephants on bicycles", "k": 3}).json()
-    assert reply["nothing_matches"] is True and len(reply["hits"]) == 3
+    assert reply["verdict"] == "nothing" and len(reply["hits"]) == 3
+    assert reply["expected_matches"] < 0.1 and reply["expectation"] is None
+
+
+def test_words_half_true_are_not_sure(client: Client) -> None:
+    reply = client().post("/search", json={"text": "an elephant star", "k": 3}).json()
+    assert reply["verdict"] == "unsure" and len(reply["hits"]) == 3
+    assert reply["expectation"] == "perhaps 1 of these 3 matches"
+
+
+def test_without_a_calibration_nothing_is_claimed(drawn: Path, client: Client) -> None:
+    one = client(scenes(drawn, calibrated=False))
+    reply = one.post("/search", json={"text": "elephants on bicycles", "k": 3}).json()
+    assert (reply["verdict"], reply["expected_matches"], reply["expectation"]) == (None, None, None)
+    assert one.get("/about").json()["judge"] is None
 
 
 def test_a_picture_finds_itself_and_its_captions(client: Client, search: WordSearch) -> None:
@@ -183,26 +203,26 @@ def test_about_and_health(client: Client, search: WordSearch) -> None:
     one = client(max_k=7)
     about = one.get("/about").json()
     assert about["images"] == 60 and about["calibrated"] is True and about["max_k"] == 7
-    assert about["notes"] == ["a note on all answers"]
+    assert about["notes"] == ["a note on all answers"] and about["judge"] == "people"
     assert one.get("/health").json() == {"status": "ok", "items": 60, "generation": 1}
     assert one.head("/health").status_code == 200
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(client: Client, search: WordSearch) -> None:
     one = client()
-    for text in ("a red star", "elephants"):
+    for text in ("a red star", "elephants", "an elephant star", "a bicycle circle"):
         one.post("/search", json={"text": text})
     one.get("/items/nothing-of-that-name")
     one.post("/search/image", files={"image": ("a.png", png(20, 20))})
     reply = one.get("/metrics")
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
     values = parse(reply.text)
-    assert values['halation_requests_total{method="POST",route="/search",status="200"}'] == 2
+    assert values['halation_requests_total{method="POST",route="/search",status="200"}'] == 4
     assert values['halation_requests_total{method="GET",route="/items/{id}",status="404"}'] == 1
-    assert values["halation_nothing_matches_total"] == 1
-    assert values['halation_encode_seconds_count{kind="text"}'] == 2
+    assert values["halation_nothing_matches_total"] == 1 and values["halation_unsure_total"] == 2
+    assert values['halation_encode_seconds_count{kind="text"}'] == 4
     assert values['halation_search_seconds_count{kind="image"}'] == 1
-    assert values['halation_request_seconds_bucket{le="+Inf",route="/search"}'] == 2
+    assert values['halation_request_seconds_bucket{le="+Inf",route="/search"}'] == 4
     assert values["halation_items"] == 60 and values["halation_searches_held"] == 0
     assert values["process_resident_memory_bytes"] > 1e6
 

@@ -64,7 +64,12 @@ def test_typing_shows_pictures_with_captions_probabilities_and_ambiguity(opened:
     assert shown["width"] / whole["width"] == pytest.approx(answer.hits[0].probability, abs=0.02)
     assert first.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 64
     expect(page.locator(f"[data-ambiguity={answer.ambiguity}]")).to_contain_text(f"{answer.ambiguity} query")
-    expect(page.get_by_role("status")).to_contain_text("24 pictures. The best matches with a probability of")
+    assert answer.expectation is not None
+    expect(page.locator(".expectation")).to_have_text(f"{answer.expectation.capitalize()}.")
+    expect(page.get_by_role("status")).to_contain_text(
+        f"24 pictures. {answer.expectation.capitalize()}. The best matches with a probability of"
+    )
+    expect(page.locator(".unsure")).to_have_count(0)
     assert page.title() == f"{words} · halation"
 
 
@@ -106,6 +111,43 @@ def test_the_page_says_that_nothing_matches(opened: Open) -> None:
     expect(page.locator(".nothing")).to_contain_text("probability below 1 %")
     expect(page.locator(".grid.faint .card")).to_have_count(24)
     expect(page.get_by_role("status")).to_contain_text("Nothing here matches")
+    expect(page.locator(".expectation")).to_have_count(0)
+
+
+def test_the_page_says_that_it_is_not_sure_and_shows_the_nearest(opened: Open, search: WordSearch) -> None:
+    page, answer = opened("/?q=an+elephant+star"), search.text("an elephant star", 24)
+    expect(page.locator(".unsure")).to_have_text("Not sure that anything here matches. These are the nearest.")
+    expect(page.locator(".grid .card")).to_have_count(24)
+    expect(page.locator(".grid.faint")).to_have_count(0)  # they may well match
+    expect(page.locator(".nothing")).to_have_count(0)
+    assert answer.expectation is not None and answer.expectation.startswith("perhaps ")
+    expect(page.locator(".expectation")).to_have_text(f"{answer.expectation.capitalize()}.")
+    expect(page.get_by_role("status")).to_contain_text(
+        "Not sure that anything here matches. Showing the nearest 24 pictures. Perhaps "
+    )
+    above, below = (page.locator(part).bounding_box() for part in (".unsure", ".grid"))
+    assert above is not None and below is not None and above["y"] + above["height"] <= below["y"]
+
+
+@pytest.mark.parametrize(
+    ("judge", "meaning"),
+    [
+        ("people", "probability that a person would accept it"),
+        ("people-strict", "probability that a person would accept it"),
+        ("annotations", "probability that it was annotated as a match"),
+        ("exact", "probability that it matches"),
+        (None, "probability that it matches"),
+    ],
+)
+def test_a_percentage_says_what_it_predicts(opened: Open, judge: str | None, meaning: str) -> None:
+    page = opened()
+    page.route("**/about", lambda route: route.fulfill(json={**route.fetch().json(), "judge": judge}))
+    page.goto(page.url + "?q=star")
+    first = page.locator(".card").first
+    expect(first.locator(".chance")).to_have_attribute("title", f"{meaning.capitalize()}.")
+    expect(first).to_have_attribute("aria-label", re.compile(f"\\d %.* {meaning}$"))
+    first.click()
+    expect(page.get_by_role("dialog").locator("dd").first).to_have_attribute("title", f"{meaning.capitalize()}.")
 
 
 def test_the_keyboard_reaches_everything(opened: Open) -> None:

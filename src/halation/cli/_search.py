@@ -15,6 +15,7 @@ from halation._errors import InputError, one_of
 from halation.cli._console import is_first_process, progress_bar
 
 if TYPE_CHECKING:
+    from halation.calibration import Verdict
     from halation.index import HubnessKind
     from halation.search import Answer, Embeddings, Hit
 
@@ -22,6 +23,11 @@ __all__ = ["add_verbs"]
 
 _WIDTH = 60  # characters of a caption that are shown
 _BAR = 10
+_VERDICTS: dict[Verdict, str] = {
+    "matches": "something here matches:",
+    "unsure": "not sure that anything here matches",
+    "nothing": "nothing here matches",
+}
 _HUBNESS: dict[str, HubnessKind] = {"csls": "csls", "dual-softmax": "dual_softmax"}
 
 
@@ -137,8 +143,8 @@ def search(
 
 
 def _show(answer: Answer) -> None:
-    if answer.nothing_matches:
-        print("nothing here matches" + ("; the nearest:" if answer.hits else ""))
+    if answer.verdict is not None:
+        print(_VERDICTS[answer.verdict] + ("; the nearest:" if answer.hits and answer.verdict != "matches" else ""))
     names = [str(hit.path) if hit.path else hit.id for hit in answer.hits]
     width = max(map(len, names), default=0)
     for rank, (hit, name) in enumerate(zip(answer.hits, names, strict=True), start=1):
@@ -151,8 +157,9 @@ def _show(answer: Answer) -> None:
     article = "an" if answer.ambiguity == "ordinary" else "a"
     ambiguity = f"{article} {answer.ambiguity} query; " if answer.ambiguity else ""
     print(f"\n{ambiguity}{times}")
-    if answer.promise:
-        print(answer.promise)
+    for sentence in (answer.expectation, answer.promise):
+        if sentence:
+            print(sentence)
     for note in answer.notes:
         print(f"note: {note}", file=sys.stderr)
 

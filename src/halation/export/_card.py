@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import halation
+from halation.calibration import Calibrators
 from halation.evaluation import Report
 from halation.training import Recipe
 
@@ -115,12 +116,19 @@ def _training(recipe: Recipe, about: Mapping[str, Any], cut: Sequence[str]) -> s
 def _probabilities(folder: Path) -> str:
     if not (folder / "calibration.json").is_file():
         return "Scores are not probabilities, and this model is not calibrated; `halation calibrate` does that."
+    calibrators = Calibrators.load(folder / "calibration.json")
     return (
-        "calibration.json turns scores into match probabilities, and tells when nothing matches. They hold for data "
-        "like those they were fitted on. For other data, calibrate again."
+        f"calibration.json turns scores into match probabilities: {_JUDGES.get(calibrators.judge, _PEOPLE)}. It also "
+        f"tells when nothing matches, and when that is not sure. It was fitted on {calibrators.data} and holds for "
+        "similar data. For other data, calibrate again."
     )
 
 
+_PEOPLE = "the probability that a person would accept the pair"
+_JUDGES = {
+    "annotations": "the probability that the pair is annotated; people would accept more",
+    "exact": "the probability that the pair matches",
+}
 _INTENDED = (
     "Ranking pictures for a text and captions for a picture, in collections like the one it was trained on; research "
     "on retrieval where many answers are right."

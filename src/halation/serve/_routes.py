@@ -154,6 +154,7 @@ class Service:
             images=int(about.get("images", 0)),
             captions=int(about.get("captions", 0)),
             calibrated=bool(about.get("calibrated", False)),
+            judge=about.get("judge"),
             similarity=str(about.get("similarity", "")),
             notes=[str(note) for note in about.get("notes", ())],
             generation=self.index.generation,
@@ -206,8 +207,10 @@ class Service:
         answer = await self.search_pool.run(self.index.call, query, gone=_disconnected(request))
         self.metrics.encode.labels(kind).observe(answer.encode_ms / 1000)
         self.metrics.search.labels(kind).observe(answer.search_ms / 1000)
-        if answer.nothing_matches:
+        if answer.verdict == "nothing":
             self.metrics.nothing.inc()
+        elif answer.verdict == "unsure":
+            self.metrics.unsure.inc()
         return _json(answer_schema(answer))
 
     def _thumbnail(self, search: Searcher, item: str) -> Content:

@@ -91,7 +91,13 @@ class Answer(BaseModel):
     query: str
     side: Literal["images", "captions"] = Field(description="Whether the hits are images or captions.")
     hits: list[Hit]
-    nothing_matches: bool = Field(description="True: even the best hit is too far away to be called a match.")
+    verdict: Literal["matches", "unsure", "nothing"] | None = Field(
+        description="Whether anything here matches: yes, not sure, no; null without calibration."
+    )
+    expected_matches: float | None = Field(
+        description="How many of the hits match, on average; null without probabilities."
+    )
+    expectation: str | None = Field(description="What `expected_matches` says, in words; null where nothing matches.")
     ambiguity: Literal["specific", "ordinary", "broad"] | None = Field(description="How much the query can mean.")
     uncertainty: float | None
     encode_ms: float
@@ -115,6 +121,10 @@ class About(BaseModel):
     images: int
     captions: int
     calibrated: bool
+    judge: str | None = Field(
+        description="Whose judgement a probability predicts: people (or a level of it), annotations or exact; null "
+        "without calibration."
+    )
     similarity: str
     notes: list[str] = Field(description="What applies to all answers, such as why there are no probabilities.")
     generation: int = Field(description="Counts the reloads.")
@@ -212,7 +222,8 @@ def answer_schema(answer: search.Answer) -> Answer:
     """An answer as JSON gives it, without the paths of files on the server."""
     return Answer(
         query=answer.query, side=answer.side, hits=[_hit(hit, answer.side == "images") for hit in answer.hits],
-        nothing_matches=answer.nothing_matches, ambiguity=answer.ambiguity, uncertainty=answer.uncertainty,
+        verdict=answer.verdict, expected_matches=answer.expected_matches, expectation=answer.expectation,
+        ambiguity=answer.ambiguity, uncertainty=answer.uncertainty,
         encode_ms=answer.encode_ms, search_ms=answer.search_ms, notes=answer.notes,
         within=answer.within, coverage=answer.coverage, promise=answer.promise,
     )  # fmt: skip

@@ -32,6 +32,7 @@ class ServerMetrics:
         self.encode = self._histogram("halation_encode_seconds", "Encoding a query, by its kind.", "kind")
         self.search = self._histogram("halation_search_seconds", "Searching the index for an encoded query.", "kind")
         self.nothing = self._counter("halation_nothing_matches_total", "Answers saying that nothing matches.")
+        self.unsure = self._counter("halation_unsure_total", "Answers that are not sure whether anything matches.")
         self.reloads = self._counter("halation_reloads_total", "Reloads of the index, by how they ended.", "ended")
         self.thumbnails = self._counter(
             "halation_thumbnails_total", "Thumbnails sent, by where they came from.", "from"

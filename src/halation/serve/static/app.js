@@ -22,7 +22,7 @@ let pause = 0;
 let preview = "";
 let retry = 0;
 
-const detail = makeDetail({ findAlike: (hit) => alike(hit.id), explain: api.explain });
+const detail = makeDetail({ findAlike: (hit) => alike(hit.id), explain: api.explain, meaning: () => view.meaning(about?.judge) });
 const isBusy = () => detail.isOpen || $("token").open;
 
 // --- requests ---
@@ -85,9 +85,9 @@ async function showHome() {
 async function showText(wanted, signal) {
   const answer = await api.byText(wanted.text, Math.min(wanted.k, about.max_k), signal);
   return () => {
-    const top = answer.nothing_matches ? view.nothing(answer, wanted.text) : view.summary(answer, "query", about.calibrated, facts(answer));
+    const top = answer.verdict === "nothing" ? null : view.summary(answer, "query", about.calibrated, facts(answer));
     const open = (all, at) => detail.open(all, at, wanted.text);
-    show(top, view.notes(answer), view.hits(answer, open), more(answer));
+    show(view.verdict(answer, wanted.text), top, view.notes(answer), view.hits(answer, open, about.judge), more(answer));
     $("announcer").textContent = view.spoken(answer, "query");
   };
 }
@@ -108,13 +108,13 @@ async function showImage(wanted, signal) {
   const titles = { captions: "Captions that fit it", images: "Similar pictures" };
   const section = (answer) => [
     view.divider(titles[answer.side], facts(answer)),
-    answer.nothing_matches && view.nothing(answer, wanted.name),
+    view.verdict(answer, wanted.name),
     view.notes(answer),
-    view.hits(answer, detail.open),
+    view.hits(answer, detail.open, about.judge),
     answer.side === "images" && more(answer),
   ];
   return () => {
-    const top = answers.length && !answers[0].nothing_matches ? view.summary(answers[0], "picture", about.calibrated) : null;
+    const top = answers.length && answers[0].verdict !== "nothing" ? view.summary(answers[0], "picture", about.calibrated) : null;
     show(top, ...answers.flatMap(section));
     $("announcer").textContent = answers.map((answer) => view.spoken(answer, "picture")).join(" ");
   };

@@ -1,13 +1,13 @@
 // One large picture: its captions and numbers, arrow keys to the neighbours, and a button for similar pictures.
 
-import { $, el, icon, tidy } from "./dom.js";
+import { $, el, icon, sentence, tidy } from "./dom.js";
 import { isKnown, percent, photo } from "./view.js";
 import { makeWhy } from "./why.js";
 
 // three decimals, a true minus sign, and none before zero
 const score = (value) => (Math.abs(value) < 0.0005 ? 0 : value).toFixed(3).replace("-", "−");
 
-export function makeDetail({ findAlike, explain }) {
+export function makeDetail({ findAlike, explain, meaning }) {
   const dialog = $("detail");
   const why = makeWhy({ explain });
   let hits = [];
@@ -30,7 +30,7 @@ export function makeDetail({ findAlike, explain }) {
     const arrow = (name, words, by) =>
       el("button", { class: "icon-button arrow", type: "button", "aria-label": words, disabled: position + by < 0 || position + by >= hits.length, onclick: () => step(by) }, icon(name));
     const facts = [
-      isKnown(hit.probability) && ["Match probability", percent(hit.probability)],
+      isKnown(hit.probability) && ["Match probability", percent(hit.probability), sentence(meaning())],
       hit.score !== undefined && ["Score", score(hit.score)],
       ["Item", hit.id],
     ].filter(Boolean);
@@ -44,7 +44,7 @@ export function makeDetail({ findAlike, explain }) {
         el("button", { class: "icon-button dismiss", type: "button", "aria-label": "Close", onclick: () => dialog.close() }, icon("close")),
         el("h2", { id: "detail-title" }, caption ? tidy(caption) : hit.id),
         others.length > 0 && el("ul", {}, others.map((words) => el("li", {}, tidy(words)))),
-        el("dl", {}, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+        el("dl", {}, facts.flatMap(([name, value, title]) => [el("dt", { title }, name), el("dd", { title }, value)])),
         query && why.panel(hit, query, frame),
         alike,
       ),

@@ -9,6 +9,10 @@ const AMBIGUITY = {
   broad: { glow: "wide", name: "A broad", amount: "many different", verb: "can" },
 };
 
+// what a match probability predicts, by who judged the matches that it was fitted on
+const MEANINGS = { annotations: "probability that it was annotated as a match", exact: "probability that it matches" };
+export const meaning = (judge) => (judge?.startsWith("people") ? "probability that a person would accept it" : MEANINGS[judge] || MEANINGS.exact);
+
 export function percent(probability) {
   if (probability >= 0.995) return "> 99 %";
   if (probability < 0.005) return "< 1 %";
@@ -45,10 +49,10 @@ export function photo(source, words, className) {
   return frame;
 }
 
-function card(hit, open) {
+function card(hit, open, judge) {
   const caption = firstCaption(hit);
   const shown = isKnown(hit.probability) ? percent(hit.probability) : "";
-  const name = [caption || hit.id, shown && `${shown} likely to match`].filter(Boolean).join(", ");
+  const name = [caption || hit.id, shown && `${shown} ${meaning(judge)}`].filter(Boolean).join(", ");
   return el(
     "li",
     {},
@@ -56,13 +60,13 @@ function card(hit, open) {
       "button",
       { class: "card", type: "button", "aria-label": name, "aria-haspopup": "dialog", "data-id": hit.id, onclick: open },
       photo(hit.image, "", "frame"),
-      shown && el("span", { class: "chance" }, bar(hit.probability), el("span", { class: "percent" }, shown)),
+      shown && el("span", { class: "chance", title: sentence(meaning(judge)) }, bar(hit.probability), el("span", { class: "percent" }, shown)),
       el("span", { class: caption ? "caption" : "caption nameless" }, caption || hit.id),
     ),
   );
 }
 
-function line(hit) {
+function line(hit, judge) {
   const shown = isKnown(hit.probability) ? percent(hit.probability) : "";
   return el(
     "li",
@@ -72,7 +76,7 @@ function line(hit) {
       el(
         "div",
         {
-          class: "chance", role: "meter", "aria-label": "Match probability", "aria-valuemin": "0",
+          class: "chance", role: "meter", title: sentence(meaning(judge)), "aria-label": sentence(meaning(judge)), "aria-valuemin": "0",
           "aria-valuemax": "100", "aria-valuenow": Math.round(100 * hit.probability), "aria-valuetext": shown,
         },
         bar(hit.probability),
@@ -81,10 +85,10 @@ function line(hit) {
   );
 }
 
-export function hits(answer, open) {
-  if (answer.side === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit)));
-  const cards = answer.hits.map((hit, position) => card(hit, () => open(answer.hits, position)));
-  return el("ol", { class: answer.nothing_matches ? "grid faint" : "grid" }, cards);
+export function hits(answer, open, judge) {
+  if (answer.side === "captions") return el("ol", { class: "lines" }, answer.hits.map((hit) => line(hit, judge)));
+  const cards = answer.hits.map((hit, position) => card(hit, () => open(answer.hits, position), judge));
+  return el("ol", { class: answer.verdict === "nothing" ? "grid faint" : "grid" }, cards);
 }
 
 function ambiguityWords(answer, thing) {
@@ -111,11 +115,24 @@ export function facts(answer, total) {
   return el("p", { class: "facts", title: took }, `${shown} · ${milliseconds(answer.encode_ms + answer.search_ms)}`);
 }
 
-// how ambiguous the query is, or why that is not known; `beside` goes next to it
+const UNSURE = "Not sure that anything here matches.";
+
+// how ambiguous the query is and how many hits to expect to match, or why that is not known; `beside` goes next to it
 export function summary(answer, thing, calibrated, ...beside) {
   const why = !calibrated && el("p", { class: "ambiguity" }, "No probabilities: the model is not calibrated.");
-  const left = ambiguity(answer, thing) || why;
-  return left || beside.length ? el("div", { class: "summary" }, left || el("span"), ...beside) : null;
+  const expected = answer.expectation && el("p", { class: "expectation" }, sentence(answer.expectation));
+  const left = [ambiguity(answer, thing) || why, expected].filter(Boolean);
+  return left.length || beside.length ? el("div", { class: "summary" }, el("div", { class: "reading" }, left), ...beside) : null;
+}
+
+// the line above hits of which it is not known whether any matches
+function unsure() {
+  return el("p", { class: "unsure" }, el("span", { class: "hollow", "aria-hidden": "true" }), el("span", {}, el("strong", {}, UNSURE), " These are the nearest."));
+}
+
+// what to say above the hits; nothing where something matches
+export function verdict(answer, query) {
+  return { nothing: nothing(answer, query), unsure: unsure() }[answer.verdict] || null;
 }
 
 export const divider = (words, ...beside) => el("div", { class: "divider" }, el("h2", {}, words), ...beside);
@@ -128,7 +145,7 @@ export function notes(answer) {
   return el("ul", { class: "notes" }, all.map((note) => el("li", {}, sentence(note))));
 }
 
-export function nothing(answer, query) {
+function nothing(answer, query) {
   const best = answer.hits[0];
   const likely = best && isKnown(best.probability) ? ` The best of them matches with a probability ${chance(best.probability)}.` : "";
   const closest = answer.side === "captions" ? "closest captions" : "closest pictures";
@@ -182,9 +199,9 @@ export function skeleton() {
 
 export function spoken(answer, thing) {
   const noun = NOUNS[answer.side];
-  if (answer.nothing_matches) return `Nothing here matches. Showing the closest ${count(answer.hits.length, ...noun)}.`;
+  if (answer.verdict === "nothing") return `Nothing here matches. Showing the closest ${count(answer.hits.length, ...noun)}.`;
   const best = answer.hits[0];
-  const likely = best && isKnown(best.probability) ? ` The best matches with a probability ${chance(best.probability)}.` : "";
-  const words = ambiguityWords(answer, thing);
-  return `${count(answer.hits.length, ...noun)}.${likely}${words ? ` ${words.join(" ")}` : ""}`;
+  const shown = answer.verdict === "unsure" ? `${UNSURE} Showing the nearest ${count(answer.hits.length, ...noun)}.` : `${count(answer.hits.length, ...noun)}.`;
+  const likely = best && isKnown(best.probability) && `The best matches with a probability ${chance(best.probability)}.`;
+  return [shown, sentence(answer.expectation), likely, ...(ambiguityWords(answer, thing) || [])].filter(Boolean).join(" ");
 }

@@ -191,33 +191,31 @@ def rank() -> Figure:
 def abstention() -> Figure:
     """Evidence that anything matches, of queries that have a match and of the same with it taken away."""
     generator = np.random.default_rng(0)
-    own = np.repeat(np.arange(300), 3)
+    image_of = np.repeat(np.arange(300), 3)
     places = generator.normal(size=(300, 8))
-    sigma = 0.38 * np.exp(0.35 * generator.normal(size=(len(own), 1)))
-    asked = places[own] + sigma * generator.normal(size=(len(own), 8))
-    scores = -((asked[:, None] - places[None]) ** 2).sum(axis=2)
-    judged = JudgedScores(scores, own[:, None] == np.arange(300), own, np.arange(300))
-    rule, trial = fit_abstention(judged), AbstentionTrials.of(judged)
-    evidence = rule.evidence(trial.scores, trial.gallery, trial.uncertainty)
-    assert rule.threshold is not None
+    sigma = 0.38 * np.exp(0.35 * generator.normal(size=(len(image_of), 1)))
+    queries = places[image_of] + sigma * generator.normal(size=(len(image_of), 8))
+    scores = -((queries[:, None] - places[None]) ** 2).sum(axis=2)
+    judged = JudgedScores(scores, image_of[:, None] == np.arange(300), image_of, np.arange(300))
+    rule, trials = fit_abstention(judged), AbstentionTrials.of(judged)
+    evidence = rule.evidence(trials.scores, trials.gallery, trials.uncertainty)
+    assert rule.matches_from is not None and rule.nothing_below is not None
     figure, axes = _figure(7.6, 3.1)
     bins = np.linspace(*np.quantile(evidence, (0.02, 1.0)), 50)
-    for has, colour, label in ((True, BLUE, "a match is there"), (False, ORANGE, "nothing here matches")):
-        rows = trial.against_none(single=False)
-        rows = rows[trial.has_match[rows] == has]
-        axes.hist(evidence[rows], bins, color=colour, alpha=0.55, label=label)
-    axes.axvline(rule.threshold, color=INK, lw=1.5)
-    top = 1.14 * axes.get_ylim()[1]
+    for has, colour, label in ((True, BLUE, "a match is there"), (False, ORANGE, "nothing matches")):
+        rows = ~trials.single & (trials.has_match == has)
+        weights = np.full(rows.sum(), 1 if has else 0.5)  # two galleries without a match
+        axes.hist(evidence[rows], bins, weights=weights, color=colour, alpha=0.55, label=label)
+    top = 1.25 * axes.get_ylim()[1]
     axes.set_ylim(0, top)
-    at = float(rule.threshold)
-    _note(axes, "answered →", (at, 0.94 * top), (6, 0), fontsize=9.5)
-    _note(axes, "← “nothing here matches”", (at, 0.94 * top), (-6, 0), ha="right", fontsize=9.5)
-    found = f"an answer is right {100 * rule.precision:.0f} % of the time;"
-    _note(axes, found, (at, 0.83 * top), (-6, 0), ha="right", fontsize=8.5, color=MUTED)
-    share = f"{100 * rule.recall:.0f} % of the queries with a match get one"
-    _note(axes, share, (at, 0.75 * top), (-6, 0), ha="right", fontsize=8.5, color=MUTED)
+    for threshold in (rule.nothing_below, rule.matches_from):
+        axes.axvline(threshold, color=INK, lw=1.5)
+    middle = (rule.nothing_below + rule.matches_from) / 2
+    _note(axes, "“matches” →", (rule.matches_from, 0.94 * top), (6, 0), fontsize=9.5)
+    _note(axes, "not sure", (middle, 0.94 * top), (0, 0), ha="center", fontsize=9.5)
+    _note(axes, "← “nothing”", (rule.nothing_below, 0.94 * top), (-6, 0), ha="right", fontsize=9.5)
     axes.set(xlabel="evidence that something matches (log-odds)", ylabel="queries")
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.62), fontsize=9)
+    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 0.8), fontsize=9)
     return figure
 
 

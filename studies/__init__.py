@@ -6,6 +6,7 @@ from studies.daa import DaaStudy, daa
 from studies.humans import HumansStudy, humans
 from studies.people import PeopleStudy, people
 from studies.positives import PositivesStudy, positives
+from studies.ranking import RankingStudy, ranking
 from studies.trust import TrustStudy, trust
 
 __all__ = [
@@ -13,10 +14,12 @@ __all__ = [
     "HumansStudy",
     "PeopleStudy",
     "PositivesStudy",
+    "RankingStudy",
     "TrustStudy",
     "daa",
     "humans",
     "people",
     "positives",
+    "ranking",
     "trust",
 ]

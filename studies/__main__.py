@@ -1,4 +1,4 @@
-"""`python -m studies positives|humans|people|daa|trust|pages …`: run a study, print its tables and write its page."""
+"""`python -m studies NAME …`: run a study, print its tables and write its page."""
 
 from __future__ import annotations
 
@@ -69,6 +69,19 @@ def people(
 
 
 @app.command()
+def ranking(
+    data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
+    runs: Annotated[list[Path], typer.Option(help="A run trained on it, or a folder of runs; repeatable.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON).")] = Path(),
+) -> None:
+    """Which metric ranks models as people do?"""
+    from studies import ranking as run_study
+
+    folders = [folder for path in runs for folder in ([path] if (path / "run.json").is_file() else _runs_in(path))]
+    _run(out, lambda progress: run_study(data, folders, progress=progress))
+
+
+@app.command()
 def daa(
     data: Annotated[Path, typer.Option(help="Flickr8k folder with features and judgements.")],
     out: Annotated[
@@ -96,20 +109,26 @@ def daa(
 
 @app.command()
 def trust(
+    data: Annotated[Path | None, typer.Option(help="Flickr8k folder with its judgements.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A run trained on it; repeatable.")] = None,
+    natural: Annotated[
+        list[Path] | None, typer.Option(help="A calibrated run for natural queries; repeatable.")
+    ] = None,
+    photos: Annotated[Path | None, typer.Option(help="Folder with the photographs that they search.")] = None,
     scenes: Annotated[Path | None, typer.Option(help="Drawn scenes, where the truth is exact.")] = None,
     scenes_run: Annotated[Path | None, typer.Option(help="A run trained on them.")] = None,
-    data: Annotated[Path | None, typer.Option(help="A Flickr8k folder.")] = None,
-    run: Annotated[Path | None, typer.Option(help="A run trained on it.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the table (Markdown, JSON) and the plots (PNG).")] = Path(),
-    splits: Annotated[int, typer.Option(help="How many random splits of the images to test conformal sets on.")] = 100,
+    out: Annotated[Path, typer.Option(help="Folder for the tables (Markdown, JSON) and the plot (PNG).")] = Path(),
 ) -> None:
-    """Are probabilities calibrated? Is "nothing matches" right? Do conformal sets keep their promise?"""
+    """Do probabilities hold by people's judgement? Are the three answers right? Do result sets hold a match?"""
     from studies import trust as run_study
 
     _run(
         out,
-        lambda progress: run_study(scenes, scenes_run, data, run, splits=splits, progress=progress, log=_print_line),
-    )
+        lambda progress: run_study(
+            data, run or (), natural_runs=natural or (), photos=photos, scenes=scenes, scenes_run=scenes_run,
+            progress=progress, log=_print_line,
+        ),
+    )  # fmt: skip
 
 
 @app.command()
@@ -121,11 +140,12 @@ def pages(
     from studies.humans import HumansStudy
     from studies.people import PeopleStudy
     from studies.positives import PositivesStudy
+    from studies.ranking import RankingStudy
     from studies.trust import TrustStudy
 
     texts = {out / "results.md": collect(out).to_markdown()} if (out / "results").is_dir() else {}
-    studies: tuple[Any, ...] = (HumansStudy, PeopleStudy, PositivesStudy, TrustStudy)
-    for name, study in zip(("humans", "people", "positives", "trust"), studies, strict=True):
+    studies: tuple[Any, ...] = (HumansStudy, PeopleStudy, PositivesStudy, RankingStudy, TrustStudy)
+    for name, study in zip(("humans", "people", "positives", "ranking", "trust"), studies, strict=True):
         numbers = out / "studies" / f"{name}.json"
         if numbers.is_file():
             texts[numbers.with_suffix(".md")] = study.read(numbers).to_markdown()
@@ -134,6 +154,10 @@ def pages(
     for path, text in texts.items():
         write_text(path, text)
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/run.json"))
 
 
 def _run(out: Path, study: Callable[[Any], Any]) -> Any:

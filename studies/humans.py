@@ -27,7 +27,7 @@ from studies.page import Table, join, paragraph
 
 __all__ = ["Agreement", "HumansStudy", "humans"]
 
-RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence")
+RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence", "people")
 PUBLISHED = {
     "expert": {"bleu1": 32.3, "bleu4": 30.8, "rouge-l": 32.3, "cider-d": 43.9},
     "crowdflower": {"bleu4": 16.9, "cider-d": 24.6},
@@ -67,8 +67,9 @@ class HumansStudy:
 
     @property
     def best(self) -> Agreement:
-        """The relevance whose order within an image's candidates is closest to the experts'."""
-        return max(self.agreements, key=lambda row: (row.expert_within, not row.leave_one_out))
+        """The relevance whose order within an image's candidates is closest to the experts', `people` apart."""
+        independent = [row for row in self.agreements if row.relevance != "people"]
+        return max(independent, key=lambda row: (row.expert_within, not row.leave_one_out))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> HumansStudy:
@@ -96,7 +97,7 @@ class HumansStudy:
     def _recommended(self) -> list[str]:
         if not self.agreements:
             return []
-        words = [row for row in self.agreements if row.relevance != "sentence"]
+        words = [row for row in self.agreements if row.relevance not in ("sentence", "people")]
         text = f"**For ASP and DAA, use {_named(self.best)}**: it orders an image's candidates most like the experts."
         if words and self.best not in words:
             text += f" Without a neural network, use {_named(max(words, key=lambda row: row.expert_within))}."
@@ -134,7 +135,8 @@ class HumansStudy:
                 rows,
                 "All judged pairs, with an image's own captions. “Within images” compares the candidates of one image, "
                 "as a search does; the interval resamples images. “Leave-one-out”: a caption does not count as a "
-                "reference for itself.",
+                "reference for itself. `people` was fitted on these judgements; [its own page](people.md) tests it on "
+                "ratings that it never saw.",
             ),
             Table(
                 "By the protocol of the literature",

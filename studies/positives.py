@@ -28,7 +28,7 @@ from studies.page import Table, join, paragraph
 
 __all__ = ["Curve", "PositivesStudy", "positives"]
 
-RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence")
+RELEVANCES = ("tfidf", "cider", "cider-d", "bleu1", "bleu4", "rouge-l", "mean", "sentence", "people")
 ZETAS = (0, 1, 2, 3, 4, 5)
 LOW_SCORE = 0.3
 _COMPARED = 3  # of ZETAS, at whose recovery the relevances are compared with the classes

@@ -70,10 +70,12 @@ SETS = $(or $(DATA),../shared/data)
 studies: $(READY)
 	$(BIN)/python -m studies positives --data $(SETS)/coco_eval --out docs/studies
 	$(BIN)/python -m studies humans --data $(SETS)/flickr8k --out docs/studies
+	$(BIN)/python -m studies people --data $(SETS)/flickr8k --coco $(SETS)/coco_eval --out docs/studies --ship src/halation/semantics/people.json
 	$(BIN)/python -m studies daa --data $(SETS)/flickr8k --out docs --runs runs
 	test -d runs/scenes || $(BIN)/halation data scenes runs/scenes --train 20000 --dev 1000 --test 1000
 	test -d runs/scenes_pcme_long || $(BIN)/halation train scenes_pcme_long --data runs/scenes --out runs/scenes_pcme_long
-	$(BIN)/python -m studies trust --scenes runs/scenes --scenes-run runs/scenes_pcme_long --data $(SETS)/flickr8k --run runs/flickr8k_pcme-seed0 --out docs/studies
+	$(BIN)/python -m studies trust --data $(SETS)/flickr8k $(foreach name,committee infonce pcme pcmepp,--run runs/flickr8k_$(name)-seed0) \
+		--scenes runs/scenes --scenes-run runs/scenes_pcme_long --out docs/studies
 	$(BIN)/python docs/tables.py
 
 figures: $(READY)   # what docs/ideas.md shows, and the tables that are made of measured numbers

@@ -128,7 +128,7 @@ class Console:
         self._ctrl_c()
         self.server = server
         server.ask()
-        return 0, server.said
+        return 0, server.output
 
     def _ctrl_c(self) -> None:
         if self.server is not None:

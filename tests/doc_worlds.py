@@ -142,7 +142,7 @@ def _trusted() -> dict[str, Any]:
     scores = -((asked[:, None] - places[None]) ** 2).sum(axis=2)
     return {
         "scores": scores[0], "all_scores": scores,
-        "matches": own[:, None] == np.arange(60), "query_image": own, "item_image": np.arange(60),
+        "truth": own[:, None] == np.arange(60), "query_image": own, "item_image": np.arange(60),
         "uncertainty": np.full(120, 0.5), "best_scores": np.sort(scores[0])[::-1], "sigma": 0.06,
     }  # fmt: skip
 

@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from halation._errors import InputError
+from halation.calibration import Verdict
 from halation.report import Attention, Explanation, ExplanationCancelled, Part
 from halation.search import Answer, Hit, Item, UnknownItem
 
@@ -37,6 +38,7 @@ class WordSearch:
 
     def __init__(self, folder: Path, captions: dict[str, list[str]], *, calibrated: bool = True, slow: float = 0.0):
         self.folder, self.captions, self.calibrated, self.slow = folder, captions, calibrated, slow
+        self.judge = "people" if calibrated else None
         self.fails: Exception | None = None
         self.queries: list[str] = []
 
@@ -47,7 +49,7 @@ class WordSearch:
     @property
     def about(self) -> dict[str, Any]:
         sizes = {"images": len(self.captions), "captions": sum(map(len, self.captions.values()))}
-        return {**sizes, "similarity": "csd", "calibrated": self.calibrated, "notes": [_NOTE]}
+        return {**sizes, "similarity": "csd", "calibrated": self.calibrated, "notes": [_NOTE], "judge": self.judge}
 
     def text(self, query: str, k: int = 10, want: str = "auto") -> Answer:
         self._work(query)
@@ -70,7 +72,10 @@ class WordSearch:
             hits = [
                 Hit(f"{item}#{n}", scores[item], scores[item], [caption]) for n, (item, caption) in enumerate(pairs)
             ]
-            return Answer(name, hits, False, "specific", 0.1, 1.0, _ms(began), [], "captions")
+            expected = sum(hit.probability or 0 for hit in hits)
+            return Answer(
+                name, hits, "matches", "specific", 0.1, 1.0, _ms(began), [], "captions", expected_matches=expected
+            )
         return self._answer(name, scores, k, "specific", began, [])
 
     def like(self, id: str, k: int = 10, want: str = "auto") -> Answer:  # noqa: A002
@@ -104,11 +109,14 @@ class WordSearch:
     def _answer(
         self, query: str, scores: dict[str, float], k: int, ambiguity: Any, began: float, notes: list[str]
     ) -> Answer:
-        best = sorted(scores, key=lambda item: -scores[item])[:k]
-        hits = [Hit(i, scores[i], self._probability(scores[i]), self.captions[i], self.folder / i) for i in best]
-        nothing = self.calibrated and (not hits or hits[0].score < 0.4)
-        known = ambiguity if self.calibrated else None
-        return Answer(query, hits, nothing, known, 0.1, 0.8, _ms(began), notes)
+        ranked = sorted(scores, key=lambda item: -scores[item])[:k]
+        hits = [Hit(i, scores[i], self._probability(scores[i]), self.captions[i], self.folder / i) for i in ranked]
+        if not self.calibrated:
+            return Answer(query, hits, None, None, 0.1, 0.8, _ms(began), notes)
+        best = hits[0].score if hits else 0.0
+        verdict: Verdict = "nothing" if best < 0.4 else "unsure" if best < 0.6 else "matches"
+        expected = sum(hit.probability or 0 for hit in hits)
+        return Answer(query, hits, verdict, ambiguity, 0.1, 0.8, _ms(began), notes, expected_matches=expected)
 
     def _probability(self, score: float) -> float | None:
         return 1.0 / (1.0 + math.exp(-9.0 * (score - 0.6))) if self.calibrated else None

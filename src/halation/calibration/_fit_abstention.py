@@ -23,10 +23,9 @@ class AbstentionTrials:
     """The same queries four times: in the gallery as it is, with a single match in it, and twice with none.
 
     Without a match, once everything that may match is taken out, and once everything that comes near: people search for
-    what is almost there, and for what is not there at all. The single match is there because a query with many matches
-    is distinguished from one with none by how many items score well: an abstention that learnt from these alone would call a
-    gallery with one perfect answer empty. The weights are learnt from all four, the thresholds from galleries as they
-    are against those without a match.
+    what is almost there, and for what is not there at all. The single match is there because many matches make many
+    items score well: an abstention that learnt from these alone would call a gallery with one perfect answer empty. The
+    weights are learnt from all four, the thresholds from galleries as they are against those without a match.
     """
 
     scores: FloatArray  # (t, depth) best first; −inf where the gallery has no more

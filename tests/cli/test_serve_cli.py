@@ -23,7 +23,7 @@ def test_each_wrong_option_is_refused_in_one_line(
 ) -> None:
     monkeypatch.delenv("HALATION_TOKEN", raising=False)
     assert "does not exist" in refused(capsys, str(tmp_path / "nothing"), "--port", "0")
-    assert "not a folder that halation index made" in refused(capsys, str(tmp_path), "--port", "0")
+    assert "not a folder that `halation index` made" in refused(capsys, str(tmp_path), "--port", "0")
     assert "a token is needed" in refused(capsys, str(tmp_path), "--host", "0.0.0.0")
     assert "at least 16" in refused(capsys, str(tmp_path), "--token", "short")
     assert "max_k is 0" in refused(capsys, str(tmp_path), "--max-k", "0")
@@ -31,7 +31,7 @@ def test_each_wrong_option_is_refused_in_one_line(
         for value in ("inf", "nan"):
             assert f"{option[2:]} is {value}" in refused(capsys, str(tmp_path), option, value)
     monkeypatch.setenv("HALATION_TOKEN", "a token of some length")
-    assert "halation index made" in refused(capsys, str(tmp_path), "--host", "127.0.0.1", "--port", "0")
+    assert "`halation index` made" in refused(capsys, str(tmp_path), "--host", "127.0.0.1", "--port", "0")
 
 
 def test_without_the_extra_the_error_names_it(

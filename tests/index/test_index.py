@@ -166,9 +166,9 @@ def test_probabilities_are_those_of_the_scores() -> None:
     np.testing.assert_allclose(ranking.probabilities, 1 / (1 + np.exp(-ranking.scores)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("lean", [0.0, 0.6, 1.0])
-def test_a_calibration_reads_each_query_by_itself_and_knows_the_gallery(lean: float) -> None:
-    calibration = ProbabilityMap(Platt(1.5, -1.0), "t2i", gallery=10, positives=0.5, top=5, best_weight=lean)
+@pytest.mark.parametrize("best", [0.0, -0.6, -1.0])
+def test_a_calibration_reads_each_query_by_itself_and_knows_the_gallery(best: float) -> None:
+    calibration = ProbabilityMap(Platt(1.5, -1.0), "t2i", gallery=10, positives=0.5, top=5, context={"best": best})
     index = Index(names(40), some_clouds(40, 1), probability=calibration)
     queries = some_clouds(2, 2)
     together = index.search(queries, 5)

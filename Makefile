@@ -72,6 +72,7 @@ studies: $(READY)
 	$(BIN)/python -m studies humans --data $(SETS)/flickr8k --out docs/studies
 	$(BIN)/python -m studies people --data $(SETS)/flickr8k --coco $(SETS)/coco_eval --out docs/studies --ship src/halation/semantics/people.json
 	$(BIN)/python -m studies daa --data $(SETS)/flickr8k --out docs --runs runs
+	$(BIN)/python -m studies ranking --data $(SETS)/flickr8k $$(printf -- "--runs %s " runs/flickr8k_*) --out docs/studies
 	test -d runs/scenes || $(BIN)/halation data scenes runs/scenes --train 20000 --dev 1000 --test 1000
 	test -d runs/scenes_pcme_long || $(BIN)/halation train scenes_pcme_long --data runs/scenes --out runs/scenes_pcme_long
 	$(BIN)/python -m studies trust --data $(SETS)/flickr8k $(foreach name,committee infonce pcme pcmepp,--run runs/flickr8k_$(name)-seed0) \

@@ -21,7 +21,7 @@ def log_odds(p: FloatArray | float) -> FloatArray:
 def smoothed(labels: FloatArray) -> FloatArray:
     """Platt's targets: (P + 1)/(P + 2) for the P positives, 1/(N + 2) for the N others; no fit runs to infinity.
 
-    A label may be a share in 0…1; its target lies that far between the two.
+    A label may be a share in 0…1: its target is that share of the way from the lower to the upper of the two.
     """
     positive = labels.sum()
     low, high = 1 / (len(labels) - positive + 2), (positive + 1) / (positive + 2)

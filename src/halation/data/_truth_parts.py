@@ -47,7 +47,7 @@ def subset(truth: Truth, images: Array, captions: Array | None) -> Truth:
         classes=None if truth.classes is None else truth.classes[rows],
         class_names=truth.class_names,
         annotated=None if truth.annotated is None else truth.annotated[rows],
-        # in a smaller gallery, a missing positive is no longer a mistake of the source
+        # a smaller gallery may lack a positive although the source is right
         lost_i2t=truth.lost("i2t")[rows] if len(columns) == truth.n_captions else None,
         lost_t2i=truth.lost("t2i")[columns] if len(rows) == truth.n_images else None,
     )
